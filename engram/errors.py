@@ -1,0 +1,142 @@
+"""Every error engram raises on purpose, as one tree under `EngramError`.
+
+Each error carries a stable `code` for programs, a `message` that never quotes stored text or keys,
+and a `hint` that says the way out. Where the documented interface promises a built-in type
+(`ValueError`, `KeyError`, `PermissionError`, the `sqlite3` errors), the class derives from it too.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import ClassVar
+
+__all__ = [
+    "Busy",
+    "CannotOpen",
+    "Closed",
+    "CorruptStore",
+    "EngramError",
+    "Forked",
+    "InvalidArgument",
+    "InvalidType",
+    "MissingExtra",
+    "ModelCorrupt",
+    "ModelMismatch",
+    "ModelMissing",
+    "NotAStore",
+    "NotFound",
+    "StoreFull",
+    "StoreTooNew",
+]
+
+
+class EngramError(Exception):
+    """The root of everything engram raises on purpose.
+
+    Args:
+        message: What is wrong, naming the argument and the type of the value, never its contents.
+        hint: What to do about it; empty when the message already says so.
+    """
+
+    code: ClassVar[str] = "engram_error"
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+
+class InvalidArgument(EngramError, ValueError):
+    """An argument has the right type and a value that is refused."""
+
+    code = "invalid_argument"
+
+
+class InvalidType(EngramError, TypeError):
+    """An argument has the wrong type."""
+
+    code = "invalid_type"
+
+
+class NotFound(EngramError, KeyError):
+    """No visible episode has this id; another agent's episode is not visible."""
+
+    code = "not_found"
+
+
+class Closed(EngramError, sqlite3.ProgrammingError):
+    """The instance was closed before this call."""
+
+    code = "closed"
+
+
+class Forked(EngramError, RuntimeError):
+    """The instance was opened in another process; SQLite connections do not survive a fork."""
+
+    code = "forked"
+
+
+class Busy(EngramError, sqlite3.OperationalError):
+    """Another connection held the write lock for longer than the busy timeout."""
+
+    code = "busy"
+
+
+class CannotOpen(EngramError, sqlite3.OperationalError):
+    """The file cannot be opened or written: a missing folder, a missing permission, a bad path."""
+
+    code = "cannot_open"
+
+
+class StoreFull(EngramError, sqlite3.OperationalError):
+    """The disk is full; nothing of the refused write was kept."""
+
+    code = "store_full"
+
+
+class NotAStore(EngramError, sqlite3.DatabaseError):
+    """The file is no engram store, or the key is wrong: an encrypted file gives no way to tell."""
+
+    code = "not_a_store"
+
+
+class CorruptStore(EngramError, sqlite3.DatabaseError):
+    """SQLite found the file damaged."""
+
+    code = "corrupt_store"
+
+
+class StoreTooNew(EngramError, sqlite3.DatabaseError):
+    """A newer engram wrote this store; this one would not understand it."""
+
+    code = "store_too_new"
+
+
+class ModelMismatch(EngramError, ValueError):
+    """The embedder is not the one whose vectors the store holds."""
+
+    code = "model_mismatch"
+
+
+class ModelMissing(EngramError, FileNotFoundError):
+    """The embedding model is not on this machine."""
+
+    code = "model_missing"
+
+    def __str__(self) -> str:
+        return EngramError.__str__(self)
+
+
+class ModelCorrupt(EngramError, ValueError):
+    """A model file does not have the checksum the registry names."""
+
+    code = "model_corrupt"
+
+
+class MissingExtra(EngramError, ImportError):
+    """An optional dependency is not installed."""
+
+    code = "missing_extra"
