@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from engram.errors import InvalidArgument
 
@@ -18,6 +18,7 @@ __all__ = [
     "UNKNOWN_PROVENANCE",
     "Episode",
     "EpisodePage",
+    "Filters",
     "ObserveInput",
     "SearchResult",
     "check_provenance",
@@ -86,6 +87,26 @@ class ObserveInput:
     timestamp: datetime | None = None
     provenance: str = DEFAULT_PROVENANCE
     quarantined: bool = False
+
+
+class Filters(TypedDict, total=False):
+    """Conditions on episodes, all of which must hold.
+
+    Attributes:
+        tags: Only episodes with all of these tags.
+        actors: Only episodes with all of these actors.
+        since: Earliest event time, inclusive; a naive datetime is UTC.
+        until: Latest event time, inclusive.
+        provenance: Only episodes from this source, or from one of these.
+        exclude_quarantined: Leave quarantined episodes out.
+    """
+
+    tags: Iterable[str] | None
+    actors: Iterable[str] | None
+    since: datetime | None
+    until: datetime | None
+    provenance: str | Iterable[str] | None
+    exclude_quarantined: bool
 
 
 @dataclass

@@ -1,0 +1,35 @@
+"""The numeric kernels: compiled by default, their NumPy twins with `ENGRAM_NATIVE=0`.
+
+Nothing here knows the rest of the library. A kernel takes and gives NumPy arrays, checks them at
+the boundary and then works without the GIL. There is no silent fallback: a build without the
+extensions fails on import, and the twins are used only where somebody asked for them.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+__all__ = ["NATIVE", "blend", "decay", "spread", "top_k"]
+
+NATIVE: Final[bool] = os.environ.get("ENGRAM_NATIVE") != "0"
+"""Whether the compiled kernels are selected."""
+
+if NATIVE:
+    try:
+        from engram._native.blend import blend
+        from engram._native.decay import decay
+        from engram._native.scan import top_k
+        from engram._native.spreading import spread
+    except ImportError as error:
+        _message = (
+            "the compiled kernels of engram cannot be loaded; rebuild them with"
+            " `pip install --force-reinstall --no-deps .`, or set ENGRAM_NATIVE=0 to use the slower"
+            " NumPy twins"
+        )
+        raise ImportError(_message, name=error.name, path=error.path) from error
+else:
+    from engram._native.twins.blend import blend
+    from engram._native.twins.decay import decay
+    from engram._native.twins.scan import top_k
+    from engram._native.twins.spreading import spread

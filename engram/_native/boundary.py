@@ -1,0 +1,98 @@
+"""What the kernels and their twins accept, checked once at the boundary.
+
+Both sides call these functions, so a wrong argument fails with the same words whichever of them is
+selected. Checks that read the contents of an array stay in the kernels, where they cost no
+temporary arrays.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from numbers import Real
+from typing import SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["INT64_MAX", "INT64_MIN", "array", "length", "real", "whole"]
+
+INT64_MIN = -(2**63)
+INT64_MAX = 2**63 - 1
+
+
+def array(name: str, value: object, dtype: type[np.generic], ndim: int = 1) -> None:
+    """Require a NumPy array of one element type and rank that plain pointers can walk.
+
+    Nothing is converted: a hidden copy of a large matrix would cost more than the kernel.
+
+    Raises:
+        TypeError: `value` is not an array, or its elements have another type or byte order.
+        ValueError: It has another rank, has gaps, or is not aligned.
+    """
+    if not isinstance(value, np.ndarray):
+        message = f"{name} must be a NumPy array, not {type(value).__name__}"
+        raise TypeError(message)
+    if value.dtype != dtype:
+        message = f"{name} must be an array of {np.dtype(dtype).name}, not {value.dtype}"
+        raise TypeError(message)
+    if value.ndim != ndim:
+        message = f"{name} must have {ndim} dimension(s), not {value.ndim}"
+        raise ValueError(message)
+    if not (value.flags.c_contiguous and value.flags.aligned):
+        message = f"{name} must be C-contiguous and aligned; pass a copy of it"
+        raise ValueError(message)
+
+
+def length(name: str, value: NDArray[np.generic], expected: int, per: str) -> None:
+    """Require one element of `value` for each of the `expected` things that `per` names."""
+    if len(value) != expected:
+        message = f"{name} must have one element per {per}: {expected}, not {len(value)}"
+        raise ValueError(message)
+
+
+def whole(name: str, value: SupportsIndex, least: int, most: int | None = None) -> int:
+    """Return `value` as an integer of at least `least`.
+
+    Without `most`, what exceeds 64 bits counts as the largest 64-bit integer: a bound on a number
+    of results or steps that no array can reach.
+
+    Raises:
+        TypeError: `value` is not an integer.
+        ValueError: It is out of range.
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        message = f"{name} must be an integer, not {type(value).__name__}"
+        raise TypeError(message) from None
+    if number < least:
+        message = f"{name} must be at least {least}"
+        raise ValueError(message)
+    if most is not None and number > most:
+        message = f"{name} must be at most {most}"
+        raise ValueError(message)
+    return min(number, INT64_MAX)
+
+
+def real(name: str, value: float, least: float = -math.inf) -> float:
+    """Return `value` as a finite float of at least `least`.
+
+    Raises:
+        TypeError: `value` is not a real number.
+        ValueError: It is infinite, not a number, or less than `least`.
+    """
+    if not isinstance(value, Real):
+        message = f"{name} must be a real number, not {type(value).__name__}"
+        raise TypeError(message)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        message = f"{name} must be finite"
+        raise ValueError(message)
+    if number < least:
+        message = f"{name} must be at least {least:g}"
+        raise ValueError(message)
+    return number

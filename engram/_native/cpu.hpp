@@ -1,0 +1,43 @@
+// What depends on the compiler and the processor; plain C++17 everywhere else.
+//
+// The run-time CPU switch: a loop that gains from wide registers is written once, as plain C++ in
+// an ENGRAM_INLINE function, and compiled twice on x86-64: for the baseline and for AVX2. Other
+// processors and compilers get the plain build. Both builds do the same operations in the same
+// order (no contraction, no reassociation), so the choice never changes a result.
+#pragma once
+
+#include <cstdint>
+
+#if defined(__GNUC__)
+#define ENGRAM_INLINE inline __attribute__((always_inline))
+#define ENGRAM_PREFETCH(address) __builtin_prefetch(address)
+#else
+#define ENGRAM_INLINE inline
+#define ENGRAM_PREFETCH(address) ((void)(address))
+#endif
+
+#if defined(__GNUC__) && defined(__x86_64__)
+#define ENGRAM_AVX2 __attribute__((target("avx2")))
+#endif
+
+namespace engram {
+
+// The position of the lowest set bit; `word` is not 0.
+inline int lowest_bit(std::uint64_t word) {
+#if defined(__GNUC__)
+    return __builtin_ctzll(word);
+#else
+    int position = 0;
+    for (; (word & 1) == 0; word >>= 1) ++position;
+    return position;
+#endif
+}
+
+#ifdef ENGRAM_AVX2
+inline bool cpu_has_avx2() {
+    static const bool answer = __builtin_cpu_supports("avx2") != 0;
+    return answer;
+}
+#endif
+
+}  // namespace engram

@@ -1,0 +1,165 @@
+"""What callers may pass: every argument is checked here, before anything is read or written.
+
+Messages name the argument and the type of the value, never the value's contents.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+from collections.abc import Iterable
+
+from typing import TYPE_CHECKING
+
+from engram.errors import InvalidArgument, InvalidType
+from engram.models import PROVENANCES, UNKNOWN_PROVENANCE, Filters
+from engram.storage import EpisodeFilter
+from engram.times import to_micros
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+
+def text(value: object, argument: str) -> str:
+    """Return `value` if it is Unicode text that can be stored.
+
+    Raises:
+        InvalidType: It is no `str`.
+        InvalidArgument: It holds lone surrogates, which no UTF-8 text can.
+    """
+    if not isinstance(value, str):
+        message = f"{argument} must be a str, not {type(value).__name__}"
+        raise InvalidType(message)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        message = f"{argument} holds lone surrogates, which are not Unicode text"
+        raise InvalidArgument(
+            message, "decode the bytes it came from with errors='replace'"
+        ) from None
+    # A plain str: a subclass would reach SQLite as an unknown type.
+    return str(value)
+
+
+def query(value: object, argument: str = "query") -> str:
+    """Return `value` as a query: any `str` is one, lone surrogates become U+FFFD.
+
+    Raises:
+        InvalidType: It is no `str`.
+    """
+    if not isinstance(value, str):
+        message = f"{argument} must be a str, not {type(value).__name__}"
+        raise InvalidType(message)
+    return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def names(value: object, argument: str) -> tuple[str, ...]:
+    """Return the names in `value`; None is no names.
+
+    Raises:
+        InvalidType: It is a plain `str`, no iterable, or holds something other than `str`.
+        InvalidArgument: A name is not Unicode text.
+    """
+    if value is None:
+        return ()
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        message = f"{argument} must be a list of str, not {type(value).__name__}"
+        raise InvalidType(message)
+    return tuple(text(name, f"each of {argument}") for name in value)
+
+
+def number(value: object, argument: str, low: float = -math.inf, high: float = math.inf) -> float:
+    """Return `value` as a float within `low` to `high`, both included.
+
+    Raises:
+        InvalidType: It is no real number; a bool is none.
+        InvalidArgument: It is NaN, infinite or out of range.
+    """
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        message = f"{argument} must be a number, not {type(value).__name__}"
+        raise InvalidType(message)
+    try:
+        converted = float(value)
+    except OverflowError:
+        converted = math.inf
+    if not math.isfinite(converted):
+        message = f"{argument} must be a finite number"
+        raise InvalidArgument(message)
+    if not low <= converted <= high:
+        message = f"{argument} must be between {low:g} and {high:g}"
+        raise InvalidArgument(message)
+    return converted
+
+
+def integer(value: object, argument: str, low: int, high: int) -> int:
+    """Return `value` as an int within `low` to `high`, both included.
+
+    Raises:
+        InvalidType: It is no integer; a bool is none.
+        InvalidArgument: It is out of range.
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        message = f"{argument} must be an int, not {type(value).__name__}"
+        raise InvalidType(message)
+    converted = operator.index(value)
+    if converted < low:
+        message = f"{argument} must be at least {low}"
+        raise InvalidArgument(message)
+    if converted > high:
+        message = f"{argument} must be at most {high}"
+        raise InvalidArgument(message)
+    return converted
+
+
+def flag(value: object, argument: str) -> bool:
+    """Return `value` if it is a bool.
+
+    Raises:
+        InvalidType: It is not.
+    """
+    if not isinstance(value, bool):
+        message = f"{argument} must be a bool, not {type(value).__name__}"
+        raise InvalidType(message)
+    return value
+
+
+def allowed(scope: str | None, filters: Filters, as_of: datetime | None = None) -> EpisodeFilter:
+    """Return the filter a caller asked for.
+
+    Args:
+        scope: The agent whose episodes are seen; None sees all.
+        filters: The keyword arguments documented on `Filters`.
+        as_of: Latest event time, beside the one in `filters`.
+
+    Raises:
+        InvalidType: There is an unknown filter, or one of the wrong type.
+        InvalidArgument: A filter's value is refused.
+    """
+    if unknown := filters.keys() - Filters.__annotations__.keys():
+        message = f"unexpected keyword argument {min(unknown)!r}"
+        raise InvalidType(message, f"filters are {', '.join(Filters.__annotations__)}")
+    latest = [
+        to_micros(moment, argument)
+        for moment, argument in ((filters.get("until"), "until"), (as_of, "as_of"))
+        if moment is not None
+    ]
+    since = filters.get("since")
+    return EpisodeFilter(
+        agent=scope,
+        since=None if since is None else to_micros(since, "since"),
+        until=min(latest, default=None),
+        tags=names(filters.get("tags"), "tags"),
+        actors=names(filters.get("actors"), "actors"),
+        provenances=_sources(filters.get("provenance")),
+        exclude_quarantined=flag(filters.get("exclude_quarantined", False), "exclude_quarantined"),
+    )
+
+
+def _sources(value: object) -> tuple[str, ...]:
+    sources = names([value] if isinstance(value, str) else value, "provenance")
+    known = (*PROVENANCES, UNKNOWN_PROVENANCE)
+    if not set(sources) <= set(known):
+        message = f"provenance must be of {', '.join(known)}"
+        raise InvalidArgument(message)
+    return sources

@@ -1,0 +1,467 @@
+"""`Engram`: the facade. It checks arguments and delegates; it holds no SQL and no maths."""
+
+from __future__ import annotations
+
+import uuid
+import warnings
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal, Self, Unpack
+
+import numpy as np
+
+from engram import arguments
+from engram.embedding import embed_documents, embed_query, resolve
+from engram.errors import InvalidArgument, InvalidType, ModelMismatch, NotFound
+from engram.index import VectorIndex
+from engram.models import (
+    DEFAULT_PROVENANCE,
+    EpisodePage,
+    ObserveInput,
+    check_provenance,
+)
+from engram.retrieval import MAX_K, MODES, Query, recall
+from engram.storage import NewEpisode, Store, as_stored
+from engram.times import to_micros
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable
+    from types import TracebackType
+
+    from numpy.typing import NDArray
+
+    from engram.embedding import Embedder
+    from engram.models import Episode, Filters, SearchResult
+    from engram.storage import Counts, StoredModel
+
+_PAGE_MAX = 1000
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Engram:
+    """A memory in one SQLite file.
+
+    One instance may be used from many threads; several instances, in threads or processes, may
+    share a file, and each sees the others' commits at its next call. Use it as a context manager
+    or call `close`.
+
+    Args:
+        path: The store file, made when missing; ":memory:" lives with the instance.
+        embedder_model: Name of a local model, or a folder with an ONNX file and a tokenizer. None
+            is the model the store was written with; for a new store bge-small if it is on this
+            machine, else the packaged all-MiniLM-L6-v2.
+        embedder: Any object with `dim`, `fingerprint` and `embed(texts) -> float32[n, dim]`,
+            instead of a model.
+        agent_id: Whose memory this is: every write carries it and every read is limited to it, by
+            equality. None reads everything and writes without an agent.
+        key: Passphrase; the file is encrypted, SQLCipher 4 compatible.
+        durability: "normal": a commit survives the death of the process, and the power cut may
+            take the last ones, never the store. "full": a commit survives both.
+        busy_timeout: Seconds to wait while another connection writes.
+        clock: Where "now" comes from.
+
+    Raises:
+        CannotOpen: The folder is missing or may not be written to.
+        NotAStore: The file is something else, or the key is missing or wrong.
+        StoreTooNew: A newer engram made the store.
+        ModelMissing: The named model is not on this machine.
+        ModelMismatch: The store holds another model's vectors.
+        InvalidArgument, InvalidType: An argument is refused.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] = ":memory:",
+        *,
+        embedder_model: str | None = None,
+        embedder: Embedder | None = None,
+        agent_id: str | None = None,
+        key: str | None = None,
+        durability: Literal["normal", "full"] = "normal",
+        busy_timeout: float = 10.0,
+        clock: Callable[[], datetime] = _utc_now,
+    ) -> None:
+        if embedder is not None and embedder_model is not None:
+            message = "embedder and embedder_model were both given"
+            raise InvalidArgument(message, "pass one of them")
+        if durability not in ("normal", "full"):
+            message = "durability must be 'normal' or 'full'"
+            raise InvalidArgument(message)
+        if key is not None and not isinstance(key, str):
+            message = f"key must be a str, not {type(key).__name__}"
+            raise InvalidType(message)
+        self._agent = None if agent_id is None else arguments.text(agent_id, "agent_id")
+        timeout = arguments.number(busy_timeout, "busy_timeout", 0.0, 3600.0)
+        self._clock = clock
+        self._embedder = embedder if embedder_model is None else resolve(embedder_model)
+        self._store = Store(
+            path, self._now(), key=key, busy_timeout=timeout, durability=durability
+        )
+        self._index: VectorIndex | None = None
+        try:
+            if self._embedder is not None:
+                with self._store.reading():
+                    self._check_model(self._embedder, self._store.model())
+        except BaseException:
+            self._store.close()
+            raise
+
+    @property
+    def agent_id(self) -> str | None:
+        """Whose memory this is; None is everyone's."""
+        return self._agent
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Write buffered access-log entries and close the file; closing twice is harmless."""
+        self._store.close()
+
+    # Writing
+
+    def observe(
+        self,
+        content: str,
+        *,
+        actors: Iterable[str] | None = None,
+        tags: Iterable[str] | None = None,
+        salience: float = 0.5,
+        emotional_valence: float = 0.0,
+        timestamp: datetime | None = None,
+        provenance: str = DEFAULT_PROVENANCE,
+        quarantined: bool = False,
+    ) -> str:
+        """Remember one episode and return its id.
+
+        When this returns, the episode is committed and every later recall of any process sees it.
+
+        Args:
+            content: The text; any Unicode text of any length. Texts longer than the embedding
+                model's window are embedded in overlapping chunks.
+            actors: Who took part.
+            tags: Labels to filter by.
+            salience: Subjective importance at encoding, 0 to 1.
+            emotional_valence: From -1 (negative) to +1 (positive).
+            timestamp: When it happened; a naive datetime is UTC; None is now.
+            provenance: Where it came from: "user", "tool" or "external".
+            quarantined: The writer had read untrusted content before.
+
+        Raises:
+            InvalidArgument, InvalidType: An argument is refused; nothing is written.
+            ModelMissing, ModelMismatch: There is no way to embed it; nothing is written.
+            Busy, StoreFull, Closed: The store cannot be written; nothing is.
+        """
+        item = ObserveInput(
+            content,
+            actors=actors,  # type: ignore[arg-type] # checked and turned into names below
+            tags=tags,  # type: ignore[arg-type]
+            salience=salience,
+            emotional_valence=emotional_valence,
+            timestamp=timestamp,
+            provenance=provenance,
+            quarantined=quarantined,
+        )
+        return self._remember([item])[0]
+
+    def observe_many(self, items: Iterable[ObserveInput]) -> list[str]:
+        """Remember many episodes in one transaction and return their ids, in order.
+
+        All or none: one refused item, and nothing is written. Items without a timestamp share one.
+
+        Raises:
+            InvalidArgument, InvalidType: An item is refused; the message gives its position.
+            ModelMissing, ModelMismatch, Busy, StoreFull, Closed: As for `observe`.
+        """
+        if isinstance(items, (str, bytes, ObserveInput)):
+            message = f"items must be a list of ObserveInput, not {type(items).__name__}"
+            raise InvalidType(message)
+        return self._remember(list(items))
+
+    def _remember(self, items: list[ObserveInput]) -> list[str]:
+        now = self._now()
+        new = [self._new_episode(item, now, at, len(items)) for at, item in enumerate(items)]
+        if not new:
+            return []
+        embedder = self._the_embedder()
+        vectors, counts = embed_documents(embedder, [episode.content for episode in new])
+        with self._store.writing():
+            stored = self._store.model()
+            self._check_model(embedder, stored)
+            model = stored.id if stored else self._add_model(embedder)
+            self._store.add_episodes(
+                new, vectors, counts, model=model, agent=self._agent, now=now
+            )
+        return [episode.uid for episode in new]
+
+    @staticmethod
+    def _new_episode(item: ObserveInput, now: int, position: int, total: int) -> NewEpisode:
+        where = f"items[{position}]." if total > 1 else ""
+        if not isinstance(item, ObserveInput):
+            message = f"items[{position}] must be an ObserveInput, not {type(item).__name__}"
+            raise InvalidType(message)
+        if not isinstance(item.provenance, str):
+            message = f"{where}provenance must be a str, not {type(item.provenance).__name__}"
+            raise InvalidType(message)
+        return NewEpisode(
+            uid=str(uuid.uuid4()),
+            content=arguments.text(item.content, f"{where}content"),
+            occurred_at=now
+            if item.timestamp is None
+            else to_micros(item.timestamp, f"{where}timestamp"),
+            actors=arguments.names(item.actors, f"{where}actors"),
+            tags=arguments.names(item.tags, f"{where}tags"),
+            salience=arguments.number(item.salience, f"{where}salience", 0.0, 1.0),
+            emotional_valence=arguments.number(
+                item.emotional_valence, f"{where}emotional_valence", -1.0, 1.0
+            ),
+            provenance=check_provenance(item.provenance),
+            quarantined=arguments.flag(item.quarantined, f"{where}quarantined"),
+        )
+
+    def forget(self, episode_id: str) -> None:
+        """Erase an episode: its text, vectors, labels, full-text entries and access log.
+
+        The text of every logged query that returned it goes too.
+
+        Raises:
+            NotFound: No episode has this id, or it is not this agent's.
+            InvalidType: The id is no `str`.
+        """
+        uid = arguments.text(episode_id, "episode_id")
+        with self._store.writing():
+            key = self._store.episodes.key(uid, self._agent)
+            if key is None:
+                raise self._not_found()
+            self._store.remove_episode(key, self._now())
+
+    # Reading
+
+    def recall(
+        self,
+        query: str,
+        k: int = 5,
+        *,
+        mode: str = "hybrid",
+        vector_weight: float = 0.5,
+        fts_weight: float = 0.5,
+        as_of: datetime | None = None,
+        cross_agent: bool = False,
+        candidate_limit: int | None = None,
+        k_inner: int | None = None,
+        min_score: float | None = None,
+        **filters: Unpack[Filters],
+    ) -> list[SearchResult]:
+        """Return the episodes that answer a query best, best first.
+
+        Every filter applies before the choice, so there are min(k, matching episodes) results.
+        Ties are in insertion order.
+
+        Args:
+            query: Any text; its words are matched literally, no operator has a meaning.
+            k: How many, 1 to 4096.
+            mode: "hybrid" blends meaning and words, "cosine" is meaning alone.
+            vector_weight: Share of meaning in hybrid mode, relative to `fts_weight`.
+            fts_weight: Share of words in hybrid mode.
+            as_of: Only episodes that had happened by then, inclusive.
+            cross_agent: Look at every agent's episodes.
+            candidate_limit: Candidates each side contributes in hybrid mode; 4 k by default, never
+                fewer than k.
+            k_inner: Ignored, deprecated.
+            min_score: Leave out results below this score.
+            **filters: `tags`, `actors`, `since`, `until`, `provenance`, `exclude_quarantined`; see
+                `Filters`.
+
+        Raises:
+            InvalidArgument, InvalidType: An argument is refused.
+            ModelMissing, ModelMismatch: The query cannot be embedded as the store's episodes were.
+            Closed, Busy, CorruptStore: The store cannot be read.
+        """
+        if k_inner is not None:
+            warnings.warn(
+                "k_inner has no effect: filters apply before the choice",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+        text = arguments.query(query)
+        count = arguments.integer(k, "k", 1, MAX_K)
+        if mode not in MODES:
+            message = f"mode must be one of {', '.join(MODES)}"
+            raise InvalidArgument(message)
+        weights = self._weights(vector_weight, fts_weight)
+        pool = None
+        if candidate_limit is not None:
+            pool = arguments.integer(candidate_limit, "candidate_limit", 1, 2**31)
+        floor = None if min_score is None else arguments.number(min_score, "min_score")
+        allowed = arguments.allowed(self._scope(cross_agent), filters, as_of)
+        vector = self._query_vector(text)
+        if vector is None:
+            return []
+        asked = Query(text, vector, count, mode, allowed, *weights, pool, floor)
+        with self._store.reading():
+            results, keys = recall(self._store, self._current_index(), asked)
+        if keys:
+            self._store.note_recall(self._agent, text, self._now(), keys)
+        return results
+
+    @staticmethod
+    def _weights(vector_weight: float, text_weight: float) -> tuple[float, float]:
+        meaning = arguments.number(vector_weight, "vector_weight", 0.0)
+        words = arguments.number(text_weight, "fts_weight", 0.0)
+        if meaning == words == 0.0:
+            message = "vector_weight and fts_weight must not both be 0"
+            raise InvalidArgument(message)
+        return meaning, words
+
+    def get(self, episode_id: str) -> Episode:
+        """Return one episode.
+
+        Raises:
+            NotFound: No episode has this id, or it is not this agent's.
+            InvalidType: The id is no `str`.
+        """
+        uid = arguments.text(episode_id, "episode_id")
+        with self._store.reading():
+            episode = self._store.episodes.get(uid, self._agent)
+        if episode is None:
+            raise self._not_found()
+        return episode
+
+    def episodes(
+        self,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        newest_first: bool = True,
+        cross_agent: bool = False,
+        **filters: Unpack[Filters],
+    ) -> EpisodePage:
+        """List episodes in the order of their event time, a page at a time.
+
+        An episode that stays in the store appears on exactly one page, whatever is written or
+        forgotten between two calls.
+
+        Args:
+            limit: Episodes per page, 1 to 1000.
+            cursor: The `cursor` of the page before; None starts.
+            newest_first: The direction; keep it, and the filters, from page to page.
+            cross_agent: List every agent's episodes.
+            **filters: As for `recall`.
+
+        Raises:
+            InvalidArgument, InvalidType: An argument is refused, such as a foreign cursor.
+        """
+        size = arguments.integer(limit, "limit", 1, _PAGE_MAX)
+        after = None if cursor is None else _read_cursor(cursor)
+        backwards = arguments.flag(newest_first, "newest_first")
+        allowed = arguments.allowed(self._scope(cross_agent), filters)
+        with self._store.reading():
+            rows = self._store.episodes.page(
+                allowed, limit=size + 1, after=after, newest_first=backwards
+            )
+        page = rows[:size]
+        following = "{}.{}".format(*page[-1][0]) if len(rows) > size else None
+        return EpisodePage([episode for _, episode in page], following)
+
+    def count(self, *, cross_agent: bool = False, **filters: Unpack[Filters]) -> int:
+        """Return how many episodes there are; the filters are those of `recall`.
+
+        Raises:
+            InvalidArgument, InvalidType: An argument is refused.
+        """
+        allowed = arguments.allowed(self._scope(cross_agent), filters)
+        with self._store.reading():
+            return self._store.episodes.count(allowed)
+
+    def list_agents(self) -> list[str]:
+        """Return the agents that have episodes in the file, sorted."""
+        with self._store.reading():
+            return self._store.agents()
+
+    def counts(self) -> Counts:
+        """Return how much the store holds: this agent's episodes, the file's facts."""
+        with self._store.reading():
+            return self._store.counts(self._agent)
+
+    def check(self) -> list[str]:
+        """Return what is wrong with the file, an empty list when it is sound.
+
+        Reads everything: SQLite's integrity check, references between rows, and the full-text
+        index against the episodes.
+        """
+        return self._store.check()
+
+    # Shared steps
+
+    def _now(self) -> int:
+        return to_micros(self._clock(), "clock()")
+
+    @staticmethod
+    def _not_found() -> NotFound:
+        return NotFound("there is no such episode", "it may be forgotten, or another agent's")
+
+    def _scope(self, cross_agent: bool) -> str | None:  # noqa: FBT001 - the caller's argument
+        return None if arguments.flag(cross_agent, "cross_agent") else self._agent
+
+    def _the_embedder(self) -> Embedder:
+        if self._embedder is None:
+            with self._store.reading():
+                stored = self._store.model()
+            if stored is not None and stored.name is None:
+                message = "the store holds vectors of an embedder that was passed as embedder="
+                raise ModelMismatch(message, "pass the same one again")
+            self._embedder = resolve(None, stored=stored.name if stored else None)
+        return self._embedder
+
+    def _add_model(self, embedder: Embedder) -> int:
+        name = getattr(embedder, "name", None)
+        return self._store.add_model(
+            embedder.fingerprint, name if isinstance(name, str) else None, embedder.dim
+        )
+
+    @staticmethod
+    def _check_model(embedder: Embedder, stored: StoredModel | None) -> None:
+        if stored is None or embedder.fingerprint == stored.fingerprint:
+            return
+        message = (
+            f"the store holds vectors of {stored.fingerprint!r} ({stored.dim} dimensions),"
+            f" the embedder is {embedder.fingerprint!r} ({embedder.dim} dimensions)"
+        )
+        raise ModelMismatch(message, "open the store with its own model, or run: engram reembed")
+
+    def _query_vector(self, text: str) -> NDArray[np.float32] | None:
+        """Embed a query as the store's episodes are; None when the store has none."""
+        with self._store.reading():
+            stored = self._store.model()
+        if stored is None:
+            return None
+        embedder = self._the_embedder()
+        self._check_model(embedder, stored)
+        return as_stored(embed_query(embedder, text)[np.newaxis])[0]
+
+    def _current_index(self) -> VectorIndex:
+        if self._index is None:
+            stored = self._store.model()
+            assert stored is not None  # noqa: S101 - a query was embedded for it
+            self._index = VectorIndex(self._store, stored.id, stored.dim)
+        return self._index
+
+
+def _read_cursor(cursor: str) -> tuple[int, int]:
+    occurred_at, _, key = arguments.text(cursor, "cursor").partition(".")
+    try:
+        return int(occurred_at), int(key)
+    except ValueError:
+        message = "cursor is not one that episodes() returned"
+        raise InvalidArgument(message) from None

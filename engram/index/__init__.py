@@ -1,0 +1,7 @@
+"""Derived structures: what makes recall fast, built from the store and never its truth."""
+
+from __future__ import annotations
+
+from engram.index.vectors import Neighbours, VectorIndex
+
+__all__ = ["Neighbours", "VectorIndex"]

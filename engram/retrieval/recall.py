@@ -1,0 +1,114 @@
+"""Finding episodes for a query, by meaning alone or by meaning and words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engram._native import blend
+from engram.models import SearchResult
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from engram.index import VectorIndex
+    from engram.storage import EpisodeFilter, Store
+
+MAX_K = 4096
+"""The largest `k`, and the largest pool of candidates a side contributes."""
+MODES = ("hybrid", "cosine")
+_POOL_PER_RESULT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A recall with its arguments checked.
+
+    Attributes:
+        match: FTS5 expression of the query's words, "" when it has none.
+        vector: float32[dim], unit length, rounded as stored vectors are.
+        k: How many results at most.
+        mode: One of `MODES`.
+        allowed: Which episodes may be returned.
+        vector_weight: Share of the vector side, against `text_weight`.
+        text_weight: Share of the keyword side.
+        pool: Candidates each side contributes, at least `k`; None is four for each result.
+        min_score: Results below it are left out.
+    """
+
+    match: str
+    vector: NDArray[np.float32]
+    k: int
+    mode: str
+    allowed: EpisodeFilter
+    vector_weight: float = 0.5
+    text_weight: float = 0.5
+    pool: int | None = None
+    min_score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranking:
+    """Episode keys, best first, with scores and distances in step."""
+
+    episodes: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    distances: NDArray[np.float64]
+
+
+def recall(store: Store, index: VectorIndex, query: Query) -> tuple[list[SearchResult], list[int]]:
+    """Return the best episodes for a query, best first, and their keys.
+
+    Runs inside the caller's transaction, whose snapshot both sides and the rows come from.
+
+    Returns:
+        min(k, matches) results: every filter applies before the choice. Ties are in insertion
+        order, so the same store and query give the same answer.
+    """
+    index.refresh()
+    ranking = (_by_meaning if query.mode == "cosine" else _by_both)(store, index, query)
+    kept = len(ranking.scores)
+    if query.min_score is not None:
+        kept = int(np.count_nonzero(ranking.scores >= query.min_score))
+    episodes = store.episodes.fetch(ranking.episodes[:kept])
+    results = [
+        SearchResult(episode, score, distance, episode.importance_score)
+        for episode, score, distance in zip(
+            episodes, ranking.scores[:kept].tolist(), ranking.distances[:kept].tolist(), strict=True
+        )
+    ]
+    return results, ranking.episodes[:kept].tolist()
+
+
+def _similarity(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return `1 / (1 + d)`: 1 for identical, about 0.41 for orthogonal, 1/3 for opposite."""
+    return 1.0 / (1.0 + distances)
+
+
+def _by_meaning(_store: Store, index: VectorIndex, query: Query) -> _Ranking:
+    near = index.search(query.vector, query.k, query.allowed)
+    return _Ranking(near.episodes, _similarity(near.distances), near.distances)
+
+
+def _by_both(store: Store, index: VectorIndex, query: Query) -> _Ranking:
+    """Blend the nearest and the best-matching candidates, each side scaled to 0..1."""
+    pool = min(query.pool or _POOL_PER_RESULT * query.k, MAX_K)
+    pool = max(pool, query.k)
+    near = index.search(query.vector, pool, query.allowed)
+    matches, match_scores = (
+        store.text.search(query.match, query.allowed, pool)
+        if query.match
+        else (np.empty(0, dtype=np.int64), np.empty(0))
+    )
+    episodes, scores = blend(
+        near.episodes,
+        _similarity(near.distances),
+        matches,
+        match_scores,
+        query.vector_weight,
+        query.text_weight,
+        query.k,
+    )
+    return _Ranking(episodes, scores, index.distances(query.vector, episodes))

@@ -1,0 +1,20 @@
+"""The store: one SQLite file, spoken to by this package alone."""
+
+from __future__ import annotations
+
+from engram.storage.connection import MEMORY
+from engram.storage.embeddings import VectorBatch, as_stored
+from engram.storage.episodes import NewEpisode
+from engram.storage.filters import EpisodeFilter
+from engram.storage.store import Counts, Store, StoredModel
+
+__all__ = [
+    "MEMORY",
+    "Counts",
+    "EpisodeFilter",
+    "NewEpisode",
+    "Store",
+    "StoredModel",
+    "VectorBatch",
+    "as_stored",
+]

@@ -1,0 +1,106 @@
+"""The access log: which episodes were recalled, when, by which query.
+
+Recalls do not write. Their entries wait here and reach the file together, so a recall costs no
+commit; entries of a process that is killed before that are lost, and nothing else depends on them.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engram.storage.connection import Connection
+
+FLUSH_AT = 50
+"""Waiting result rows that make the next recall write them."""
+KEPT_AT_MOST = 5_000
+"""Waiting result rows beyond which the oldest recalls are dropped: the store cannot be written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """One recall and the episodes it returned, best first."""
+
+    agent: str | None
+    query: str | None
+    at: int
+    episodes: tuple[int, ...]
+
+
+class AccessLog:
+    """The access log of a store, with the entries that wait to be written.
+
+    Thread-safe; `write` and `forget` run in the caller's transaction.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._waiting: list[Recall] = []
+        # Guards _waiting; never held while waiting for the connection.
+        self._lock = threading.Lock()
+
+    def add(self, recall: Recall) -> bool:
+        """Note a recall; return whether enough wait to be worth a write."""
+        with self._lock:
+            self._waiting.append(recall)
+            while self._rows() > KEPT_AT_MOST and len(self._waiting) > 1:
+                del self._waiting[0]
+            return self._rows() >= FLUSH_AT
+
+    def _rows(self) -> int:
+        return sum(len(recall.episodes) for recall in self._waiting)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there is anything to write."""
+        return bool(self._waiting)
+
+    def write(self) -> Sequence[Recall]:
+        """Write what waits; hand the result to `written` once it is committed."""
+        with self._lock:
+            recalls = tuple(self._waiting)
+        for recall in recalls:
+            self._write(recall)
+        return recalls
+
+    def written(self, recalls: Sequence[Recall]) -> None:
+        """Stop keeping recalls that are in the file now."""
+        done = {id(recall) for recall in recalls}
+        with self._lock:
+            self._waiting = [recall for recall in self._waiting if id(recall) not in done]
+
+    def _write(self, recall: Recall) -> None:
+        self._connection.execute(
+            "INSERT INTO recall_log (agent, query, at)"
+            " VALUES ((SELECT id FROM agent WHERE name = ?), ?, ?)",
+            (recall.agent, recall.query, recall.at),
+        )
+        log = self._connection.last_id
+        # An episode that another process forgot meanwhile has no row to point at.
+        self._connection.executemany(
+            "INSERT INTO access_log (episode, recall, rank)"
+            " SELECT id, ?2, ?3 FROM episode WHERE id = ?1",
+            [(episode, log, rank) for rank, episode in enumerate(recall.episodes)],
+        )
+
+    def forget(self, episode: int) -> None:
+        """Erase an episode from the log, with the text of every query that returned it."""
+        with self._lock:
+            self._waiting = [
+                replace(
+                    recall, query=None, episodes=tuple(e for e in recall.episodes if e != episode)
+                )
+                if episode in recall.episodes
+                else recall
+                for recall in self._waiting
+            ]
+        self._connection.execute(
+            "UPDATE recall_log SET query = NULL"
+            " WHERE id IN (SELECT recall FROM access_log WHERE episode = ?)",
+            (episode,),
+        )
+        self._connection.execute("DELETE FROM access_log WHERE episode = ?", (episode,))

@@ -1,0 +1,105 @@
+"""Vectors as the store keeps them: float16, unit length, one row per chunk of an episode.
+
+Rounding to float16 moves a unit vector of 384 dimensions by about 3e-4. Queries go through the
+same rounding (`as_stored`), so a text is at distance zero from itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from engram.storage.connection import Connection
+
+_STORED = np.dtype("<f2")
+_BATCH = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class VectorBatch:
+    """Vectors with what is needed to choose among them, in the order of their episodes.
+
+    Attributes:
+        episodes: int64[n], non-decreasing: chunks of an episode lie side by side.
+        agents: int64[n], the agent of each episode; -1 where it has none.
+        times: int64[n], event times in microseconds.
+        vectors: float32[n, dim], unit length.
+    """
+
+    episodes: NDArray[np.int64]
+    agents: NDArray[np.int64]
+    times: NDArray[np.int64]
+    vectors: NDArray[np.float32]
+
+
+def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the rows of `vectors`, float32[n, dim], at unit length; zero rows stay zero."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.ascontiguousarray(vectors / np.where(norms == 0.0, 1.0, norms), dtype=np.float32)
+
+
+def as_stored(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return `vectors`, float32[n, dim], as they come back once stored."""
+    return unit(vectors.astype(_STORED).astype(np.float32))
+
+
+class Embeddings:
+    """The vectors of a store's episodes; every method runs in the caller's transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add(
+        self,
+        episodes: Sequence[int],
+        vectors: NDArray[np.float32],
+        counts: NDArray[np.int64],
+        model: int,
+    ) -> None:
+        """Store the chunk vectors of new episodes.
+
+        Args:
+            episodes: n episode keys, ascending.
+            vectors: float32[m, dim], the chunks of all episodes in order.
+            counts: int64[n], how many chunks each episode has; they sum to m.
+            model: The model that made them.
+        """
+        owners = np.repeat(np.asarray(episodes, dtype=np.int64), counts)
+        ends = np.cumsum(counts)
+        chunks = np.arange(len(owners)) - np.repeat(ends - counts, counts)
+        stored = vectors.astype(_STORED)
+        self._connection.executemany(
+            "INSERT INTO embedding (episode, chunk, model, vector) VALUES (?, ?, ?, ?)",
+            (
+                (owner, chunk, model, row.tobytes())
+                for owner, chunk, row in zip(
+                    owners.tolist(), chunks.tolist(), stored, strict=True
+                )
+            ),
+        )
+
+    def between(self, first: int, last: int, model: int) -> Iterator[VectorBatch]:
+        """Yield the model's vectors of the episodes `first` to `last`, both included."""
+        cursor = self._connection.execute(
+            "SELECT v.episode, coalesce(e.agent, -1), e.occurred_at, v.vector"
+            " FROM embedding AS v CROSS JOIN episode AS e ON e.id = v.episode"
+            " WHERE v.episode BETWEEN ? AND ? AND v.model = ? ORDER BY v.episode, v.chunk",
+            (first, last, model),
+        )
+        while rows := list(islice(cursor, _BATCH)):
+            episodes, agents, times, vectors = zip(*rows, strict=True)
+            raw = np.frombuffer(b"".join(vectors), dtype=_STORED).reshape(len(rows), -1)
+            yield VectorBatch(
+                episodes=np.array(episodes, dtype=np.int64),
+                agents=np.array(agents, dtype=np.int64),
+                times=np.array(times, dtype=np.int64),
+                vectors=unit(raw.astype(np.float32)),
+            )

@@ -1,0 +1,193 @@
+"""Episodes: the rows themselves, found by id, by key, by filter, page by page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import apsw
+import numpy as np
+
+from engram.models import Episode
+from engram.storage import uids
+from engram.storage.segment import searchable
+from engram.times import from_micros
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from engram.storage.connection import Connection
+    from engram.storage.filters import EpisodeFilter
+    from engram.storage.labels import Labels
+
+
+@dataclass(frozen=True, slots=True)
+class NewEpisode:
+    """An episode on its way into the store; times in microseconds, everything checked."""
+
+    uid: str
+    content: str
+    occurred_at: int
+    actors: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    salience: float = 0.5
+    emotional_valence: float = 0.0
+    provenance: str = "external"
+    quarantined: bool = False
+
+
+_COLUMNS = (
+    "e.id, e.uid, e.content, e.occurred_at, e.salience, e.emotional_valence,"
+    " coalesce(s.importance, 1.0), a.name, e.provenance, e.quarantined"
+)
+_JOINS = "LEFT JOIN agent AS a ON a.id = e.agent LEFT JOIN strength AS s ON s.episode = e.id"
+_INSERT = (
+    "INSERT INTO episode (id, uid, agent, content, search_text, occurred_at, recorded_at,"
+    " salience, emotional_valence, provenance, quarantined)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+
+
+class Episodes:
+    """The episodes of a store; every method runs in the caller's transaction."""
+
+    def __init__(self, connection: Connection, labels: Labels) -> None:
+        self._connection = connection
+        self._labels = labels
+
+    def add(self, new: Sequence[NewEpisode], agent: int | None, recorded_at: int) -> list[int]:
+        """Insert episodes and return their keys: consecutive, larger than any before."""
+        last = self._connection.execute(
+            "SELECT seq FROM sqlite_sequence WHERE name = 'episode'"
+        ).get
+        keys = list(range((last or 0) + 1, (last or 0) + 1 + len(new)))
+        self._connection.executemany(
+            _INSERT,
+            (
+                (
+                    key,
+                    uids.to_stored(e.uid),
+                    agent,
+                    e.content,
+                    None if (text := searchable(e.content)) == e.content else text,
+                    e.occurred_at,
+                    recorded_at,
+                    e.salience,
+                    e.emotional_valence,
+                    e.provenance,
+                    int(e.quarantined),
+                )
+                for key, e in zip(keys, new, strict=True)
+            ),
+        )
+        self._labels.add((key, e.actors, e.tags) for key, e in zip(keys, new, strict=True))
+        return keys
+
+    def key(self, uid: str, agent: str | None) -> int | None:
+        """Return the key of the episode with a public id, None unless `agent` may see it."""
+        scope = "" if agent is None else " AND agent = (SELECT id FROM agent WHERE name = ?)"
+        found: int | None = self._connection.execute(
+            f"SELECT id FROM episode WHERE uid = ?{scope}",  # noqa: S608
+            (uids.to_stored(uid),) if agent is None else (uids.to_stored(uid), agent),
+        ).get
+        return found
+
+    def get(self, uid: str, agent: str | None) -> Episode | None:
+        """Return the episode with a public id, None unless `agent` may see it."""
+        key = self.key(uid, agent)
+        return None if key is None else self.fetch(np.array([key], dtype=np.int64))[0]
+
+    def fetch(self, keys: NDArray[np.int64]) -> list[Episode]:
+        """Return the episodes with the given keys, in their order; missing ones are left out."""
+        if not len(keys):
+            return []
+        rows = self._connection.execute(
+            f"SELECT {_COLUMNS} FROM carray(?) AS k"  # noqa: S608
+            f" CROSS JOIN episode AS e ON e.id = k.value {_JOINS}",
+            (apsw.carray(keys),),
+        )
+        return [episode for _, episode in self._read(rows)]
+
+    def matching(self, allowed: EpisodeFilter) -> NDArray[np.int64]:
+        """Return the keys of all episodes a filter allows, int64[n], ascending."""
+        conditions, bindings = allowed.conditions()
+        where = " AND ".join(conditions) or "TRUE"
+        rows = self._connection.execute(
+            f"SELECT e.id FROM episode AS e WHERE {where} ORDER BY e.id",  # noqa: S608
+            bindings,
+        ).fetchall()
+        return np.array(rows, dtype=np.int64).reshape(-1)
+
+    def count(self, allowed: EpisodeFilter) -> int:
+        """Return how many episodes a filter allows."""
+        conditions, bindings = allowed.conditions()
+        where = " AND ".join(conditions) or "TRUE"
+        found: int = self._connection.execute(
+            f"SELECT count(*) FROM episode AS e WHERE {where}",  # noqa: S608
+            bindings,
+        ).get
+        return found
+
+    def page(
+        self,
+        allowed: EpisodeFilter,
+        *,
+        limit: int,
+        after: tuple[int, int] | None,
+        newest_first: bool,
+    ) -> list[tuple[tuple[int, int], Episode]]:
+        """Return episodes in the order of their event time, each with its place in it.
+
+        Args:
+            allowed: Which episodes to list.
+            limit: How many at most.
+            after: The place of the last episode of the page before: event time and key.
+            newest_first: The direction.
+        """
+        conditions, bindings = allowed.conditions()
+        order = "DESC" if newest_first else "ASC"
+        if after is not None:
+            conditions.append(f"(e.occurred_at, e.id) {'<' if newest_first else '>'} (?, ?)")
+            bindings.extend(after)
+        rows = self._connection.execute(
+            f"SELECT {_COLUMNS} FROM episode AS e {_JOINS}"  # noqa: S608
+            f" WHERE {' AND '.join(conditions) or 'TRUE'}"
+            f" ORDER BY e.occurred_at {order}, e.id {order} LIMIT ?",
+            (*bindings, limit),
+        )
+        return self._read(rows)
+
+    def _read(self, rows: Iterable[tuple[object, ...]]) -> list[tuple[tuple[int, int], Episode]]:
+        found = list(rows)
+        if not found:
+            return []
+        labels = self._labels.of(np.array([row[0] for row in found], dtype=np.int64))
+        return [_episode(row, labels.get(row[0], ([], []))) for row in found]  # type: ignore[call-overload]
+
+    def remove(self, key: int) -> None:
+        """Delete an episode's row and, by cascade, its vectors, strength and edges."""
+        self._labels.remove(key)
+        self._connection.execute("DELETE FROM episode WHERE id = ?", (key,))
+
+
+def _episode(
+    row: tuple[int, bytes | str, str, int, float, float, float, str | None, str, int],
+    labels: tuple[list[str], list[str]],
+) -> tuple[tuple[int, int], Episode]:
+    key, uid, content, occurred_at, salience, valence, importance, agent, source, mark = row
+    actors, tags = labels
+    return (occurred_at, key), Episode(
+        id=uids.from_stored(uid),
+        content=content,
+        timestamp=from_micros(occurred_at),
+        actors=actors,
+        tags=tags,
+        salience=salience,
+        emotional_valence=valence,
+        importance_score=importance,
+        agent_id=agent,
+        provenance=source,
+        quarantined=bool(mark),
+    )

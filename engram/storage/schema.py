@@ -1,0 +1,83 @@
+"""The schema's version and the way to it: numbered SQL files, applied forward only."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from engram.errors import NotAStore, StoreTooNew
+
+if TYPE_CHECKING:
+    from engram.storage.connection import Connection
+
+APPLICATION_ID = 0x456E6772
+"""Marks the file as an engram store in SQLite's header ("Engr")."""
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One step of the schema."""
+
+    version: int
+    name: str
+    sql: str
+
+    @property
+    def sha256(self) -> str:
+        """The checksum recorded in every store the step was applied to."""
+        return hashlib.sha256(self.sql.encode()).hexdigest()
+
+
+@cache
+def migrations() -> tuple[Migration, ...]:
+    """Return every step, oldest first."""
+    folder = resources.files("engram.storage") / "migrations"
+    steps = []
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+        if named := re.fullmatch(r"(\d{4})_(\w+)\.sql", file.name):
+            steps.append(Migration(int(named[1]), named[2], file.read_text(encoding="utf-8")))
+    return tuple(steps)
+
+
+def bring_up_to_date(connection: Connection, now: int) -> None:
+    """Create the schema in an empty file, or apply the steps an older store lacks.
+
+    All steps run in one transaction, so an interrupted upgrade leaves the old store.
+
+    Raises:
+        NotAStore: The file is a database of something else.
+        StoreTooNew: A newer engram made it.
+    """
+    with connection.reading():
+        if _version(connection) == migrations()[-1].version:
+            return
+    with connection.writing():
+        done = _version(connection)
+        for step in migrations()[done:]:
+            connection.execute(step.sql)
+            connection.execute(
+                "INSERT INTO migration VALUES (?, ?, ?, ?)",
+                (step.version, step.name, step.sha256, now),
+            )
+            connection.execute(f"PRAGMA user_version = {step.version}")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+
+
+def _version(connection: Connection) -> int:
+    """Return the schema version, 0 for an empty file."""
+    application = connection.execute("PRAGMA application_id").get
+    version: int = connection.execute("PRAGMA user_version").get
+    if application == APPLICATION_ID:
+        newest = migrations()[-1].version
+        if version > newest:
+            message = f"the store has schema version {version}, this engram knows up to {newest}"
+            raise StoreTooNew(message, "upgrade engram-embedded")
+        return version
+    if application or version or connection.execute("SELECT count(*) FROM sqlite_schema").get:
+        message = "the file is a database of another program"
+        raise NotAStore(message, "choose another path")
+    return 0

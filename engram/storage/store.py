@@ -1,0 +1,257 @@
+"""The store as the rest of engram sees it: nouns with methods, and two kinds of transaction."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from engram.errors import Busy, CorruptStore
+from engram.storage import schema
+from engram.storage.access import AccessLog, Recall
+from engram.storage.connection import Connection
+from engram.storage.embeddings import Embeddings
+from engram.storage.episodes import Episodes, NewEpisode
+from engram.storage.labels import Labels
+from engram.storage.text import TextIndex
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+Op = Literal["observe", "forget"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredModel:
+    """The embedding model whose vectors the store holds."""
+
+    id: int
+    fingerprint: str
+    name: str | None
+    dim: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much a store holds.
+
+    `episodes`, `embedded`, `reflections` and `last_reflection` (microseconds) are the agent's when
+    counted for one; facts and entities are the file's.
+    """
+
+    episodes: int
+    embedded: int
+    facts: int
+    active_facts: int
+    entities: int
+    reflections: int
+    last_reflection: int | None
+
+
+class Store:
+    """One store file.
+
+    Every method but `close` runs in the caller's transaction: `with store.reading()` holds one
+    snapshot, `with store.writing()` commits all or nothing.
+
+    Args:
+        path: A file, made when missing, or ":memory:".
+        now: The time, in microseconds.
+        key: Passphrase of an encrypted store.
+        busy_timeout: Seconds to wait for another connection's lock.
+        durability: "normal" or "full", see `Connection`.
+
+    Raises:
+        CannotOpen, NotAStore, StoreTooNew, CorruptStore, Busy, InvalidArgument: As documented on
+            `Connection` and `schema.bring_up_to_date`.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        now: int,
+        *,
+        key: str | None = None,
+        busy_timeout: float = 10.0,
+        durability: Literal["normal", "full"] = "normal",
+    ) -> None:
+        self._connection = Connection(
+            path, key=key, busy_timeout=busy_timeout, durability=durability
+        )
+        try:
+            schema.bring_up_to_date(self._connection, now)
+        except BaseException:
+            self._connection.close()
+            raise
+        self._labels = Labels(self._connection)
+        self.episodes = Episodes(self._connection, self._labels)
+        self.embeddings = Embeddings(self._connection)
+        self.text = TextIndex(self._connection)
+        self._access = AccessLog(self._connection)
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Hold one snapshot: every read inside sees the same commits."""
+        return self._connection.reading()
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Commit everything inside at once, or nothing when an exception leaves."""
+        return self._connection.writing()
+
+    def model(self) -> StoredModel | None:
+        """Return the model of the stored vectors, None while there is none."""
+        row = self._connection.execute(
+            "SELECT id, fingerprint, name, dim FROM model ORDER BY id DESC LIMIT 1"
+        ).fetchone()
+        return StoredModel(*row) if row else None
+
+    def add_model(self, fingerprint: str, name: str | None, dim: int) -> int:
+        """Record the model whose vectors the store is going to hold and return its key."""
+        self._connection.execute(
+            "INSERT INTO model (fingerprint, name, dim) VALUES (?, ?, ?)", (fingerprint, name, dim)
+        )
+        return self._connection.last_id
+
+    def agent(self, name: str) -> int | None:
+        """Return the key of an agent, None when it never wrote."""
+        found: int | None = self._connection.execute(
+            "SELECT id FROM agent WHERE name = ?", (name,)
+        ).get
+        return found
+
+    def agents(self) -> list[str]:
+        """Return the agents that have episodes, sorted."""
+        rows = self._connection.execute(
+            "SELECT name FROM agent AS a"
+            " WHERE EXISTS (SELECT 1 FROM episode WHERE agent = a.id) ORDER BY name"
+        )
+        return [name for (name,) in rows]
+
+    def add_episodes(
+        self,
+        new: Sequence[NewEpisode],
+        vectors: NDArray[np.float32],
+        counts: NDArray[np.int64],
+        *,
+        model: int,
+        agent: str | None,
+        now: int,
+    ) -> None:
+        """Insert episodes with everything that makes them findable.
+
+        Args:
+            new: n episodes.
+            vectors: float32[m, dim], unit length, the chunks of all episodes in order.
+            counts: int64[n], chunks of each episode.
+            model: The model that made the vectors.
+            agent: Who writes.
+            now: The time, in microseconds.
+        """
+        keys = self.episodes.add(new, self._add_agent(agent), now)
+        self.embeddings.add(keys, vectors, counts, model)
+        self.text.add(keys[0], keys[-1])
+        self._changed("observe", keys[0], keys[-1], now)
+
+    def _add_agent(self, name: str | None) -> int | None:
+        if name is None:
+            return None
+        found = self.agent(name)
+        if found is None:
+            self._connection.execute("INSERT INTO agent (name) VALUES (?)", (name,))
+            found = self._connection.last_id
+        return found
+
+    def remove_episode(self, key: int, now: int) -> None:
+        """Erase an episode from every table."""
+        self.text.remove(key)
+        self._access.forget(key)
+        self.episodes.remove(key)
+        self._changed("forget", key, key, now)
+
+    def _changed(self, op: Op, first: int, last: int, now: int) -> None:
+        self._connection.execute(
+            "INSERT INTO change (op, first, last, at) VALUES (?, ?, ?, ?)", (op, first, last, now)
+        )
+
+    def last_change(self) -> int:
+        """Return the sequence number of the last committed write, 0 before the first."""
+        return self._connection.execute("SELECT max(seq) FROM change").get or 0
+
+    def changes_after(self, seq: int) -> Iterator[tuple[int, Op, int, int]]:
+        """Yield `(seq, op, first, last)` of each write after `seq`, in order."""
+        return iter(
+            self._connection.execute(
+                "SELECT seq, op, first, last FROM change WHERE seq > ? ORDER BY seq", (seq,)
+            )
+        )
+
+    def note_recall(
+        self, agent: str | None, query: str, at: int, episodes: Sequence[int]
+    ) -> None:
+        """Keep a recall for the access log and write what waits when it is worth a commit.
+
+        Called outside any transaction. A store that is locked keeps the entries waiting.
+        """
+        if self._access.add(Recall(agent, query, at, tuple(episodes))):
+            with suppress(Busy):
+                self.flush()
+
+    def flush(self) -> None:
+        """Write the access-log entries that wait, in one transaction of their own."""
+        if self._access.waiting:
+            with self.writing():
+                written = self._access.write()
+            self._access.written(written)
+
+    def counts(self, agent: str | None) -> Counts:
+        """Count what the store holds, for one agent or, with None, for all."""
+        one = self._connection.execute
+        scope = "TRUE" if agent is None else "agent = (SELECT id FROM agent WHERE name = ?1)"
+        bindings = () if agent is None else (agent,)
+        return Counts(
+            episodes=one(f"SELECT count(*) FROM episode WHERE {scope}", bindings).get,  # noqa: S608
+            embedded=one(
+                "SELECT count(DISTINCT episode) FROM embedding"  # noqa: S608
+                f" WHERE episode IN (SELECT id FROM episode WHERE {scope})",
+                bindings,
+            ).get,
+            facts=one("SELECT count(*) FROM fact").get,
+            active_facts=one(
+                "SELECT count(*) FROM fact WHERE valid_to IS NULL AND superseded_at IS NULL"
+            ).get,
+            entities=one("SELECT count(*) FROM entity").get,
+            reflections=one(f"SELECT count(*) FROM reflection WHERE {scope}", bindings).get,  # noqa: S608
+            last_reflection=one(
+                f"SELECT max(finished_at) FROM reflection WHERE {scope}",  # noqa: S608
+                bindings,
+            ).get,
+        )
+
+    def check(self) -> list[str]:
+        """Return what SQLite and FTS5 find wrong with the file, nothing when it is sound.
+
+        Called outside any transaction.
+        """
+        with self.reading():
+            found = [text for (text,) in self._connection.execute("PRAGMA integrity_check")]
+            problems = [text for text in found if text != "ok"]
+            if self._connection.execute("PRAGMA foreign_key_check").fetchone():
+                problems.append("a row refers to a missing row")
+        try:
+            with self.writing():
+                self.text.check()
+        except CorruptStore:
+            problems.append("the full-text index differs from the episodes")
+        return problems
+
+    def close(self) -> None:
+        """Write what waits and close the file; closing twice is harmless."""
+        try:
+            self.flush()
+        finally:
+            self._connection.close()

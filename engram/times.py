@@ -1,0 +1,36 @@
+"""Time as the store keeps it: integer microseconds since the epoch, always UTC."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from engram.errors import InvalidArgument, InvalidType
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_FIRST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+_LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+
+
+def to_micros(moment: datetime, argument: str = "timestamp") -> int:
+    """Return microseconds since the epoch; a naive datetime is UTC.
+
+    Raises:
+        InvalidType: `moment` is no datetime.
+        InvalidArgument: In UTC it falls outside the years 1 to 9999.
+    """
+    if not isinstance(moment, datetime):
+        message = f"{argument} must be a datetime, not {type(moment).__name__}"
+        raise InvalidType(message)
+    if moment.tzinfo is None or moment.utcoffset() is None:
+        moment = moment.replace(tzinfo=UTC)
+    micros = (moment - _EPOCH) // _MICROSECOND
+    if not _FIRST <= micros <= _LAST:
+        message = f"{argument} is outside the years 1 to 9999 in UTC"
+        raise InvalidArgument(message)
+    return micros
+
+
+def from_micros(micros: int) -> datetime:
+    """Return the UTC datetime of `micros` microseconds since the epoch."""
+    return _EPOCH + timedelta(microseconds=micros)
