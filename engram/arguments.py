@@ -9,7 +9,6 @@ import math
 import numbers
 import operator
 from collections.abc import Iterable
-
 from typing import TYPE_CHECKING
 
 from engram.errors import InvalidArgument, InvalidType

@@ -97,9 +97,7 @@ class Engram:
         timeout = arguments.number(busy_timeout, "busy_timeout", 0.0, 3600.0)
         self._clock = clock
         self._embedder = embedder if embedder_model is None else resolve(embedder_model)
-        self._store = Store(
-            path, self._now(), key=key, busy_timeout=timeout, durability=durability
-        )
+        self._store = Store(path, self._now(), key=key, busy_timeout=timeout, durability=durability)
         self._index: VectorIndex | None = None
         try:
             if self._embedder is not None:
@@ -200,9 +198,7 @@ class Engram:
             stored = self._store.model()
             self._check_model(embedder, stored)
             model = stored.id if stored else self._add_model(embedder)
-            self._store.add_episodes(
-                new, vectors, counts, model=model, agent=self._agent, now=now
-            )
+            self._store.add_episodes(new, vectors, counts, model=model, agent=self._agent, now=now)
         return [episode.uid for episode in new]
 
     @staticmethod
@@ -411,7 +407,7 @@ class Engram:
     def _not_found() -> NotFound:
         return NotFound("there is no such episode", "it may be forgotten, or another agent's")
 
-    def _scope(self, cross_agent: bool) -> str | None:  # noqa: FBT001 - the caller's argument
+    def _scope(self, cross_agent: bool) -> str | None:
         return None if arguments.flag(cross_agent, "cross_agent") else self._agent
 
     def _the_embedder(self) -> Embedder:

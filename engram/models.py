@@ -59,7 +59,7 @@ def least_trusted(provenances: Iterable[str]) -> str:
     return min(provenances, key=rank, default=UNKNOWN_PROVENANCE)
 
 
-def is_untrusted(provenance: str, quarantined: bool) -> bool:  # noqa: FBT001 - documented signature
+def is_untrusted(provenance: str, quarantined: bool) -> bool:
     """Say whether a memory is anything but the person's own, unquarantined words."""
     return provenance != TRUSTED_PROVENANCE or quarantined
 

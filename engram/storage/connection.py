@@ -173,7 +173,7 @@ class Connection:
             else:
                 return
 
-    def execute(self, sql: str, bindings: Any = ()) -> apsw.Cursor:  # noqa: ANN401
+    def execute(self, sql: str, bindings: Any = ()) -> apsw.Cursor:
         """Run one statement inside the caller's transaction."""
         return self._connection.execute(sql, bindings)
 

@@ -80,9 +80,7 @@ class Embeddings:
             "INSERT INTO embedding (episode, chunk, model, vector) VALUES (?, ?, ?, ?)",
             (
                 (owner, chunk, model, row.tobytes())
-                for owner, chunk, row in zip(
-                    owners.tolist(), chunks.tolist(), stored, strict=True
-                )
+                for owner, chunk, row in zip(owners.tolist(), chunks.tolist(), stored, strict=True)
             ),
         )
 

@@ -36,11 +36,11 @@ class Migration:
 def migrations() -> tuple[Migration, ...]:
     """Return every step, oldest first."""
     folder = resources.files("engram.storage") / "migrations"
-    steps = []
-    for file in sorted(folder.iterdir(), key=lambda file: file.name):
-        if named := re.fullmatch(r"(\d{4})_(\w+)\.sql", file.name):
-            steps.append(Migration(int(named[1]), named[2], file.read_text(encoding="utf-8")))
-    return tuple(steps)
+    return tuple(
+        Migration(int(named[1]), named[2], file.read_text(encoding="utf-8"))
+        for file in sorted(folder.iterdir(), key=lambda file: file.name)
+        if (named := re.fullmatch(r"(\d{4})_(\w+)\.sql", file.name))
+    )
 
 
 def bring_up_to_date(connection: Connection, now: int) -> None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cache
+from itertools import pairwise
 
 MAX_TERMS = 256
 """Distinct terms of a query that are searched for; further ones are left out."""
@@ -92,11 +93,15 @@ def _clusters(run: str) -> list[str]:
     return clusters
 
 
+def _pairs(letters: list[str]) -> list[str]:
+    return [first + second for first, second in pairwise(letters)]
+
+
 def _document_terms(run: str) -> str:
     """Return the searchable form of an unspaced run: each letter, and each pair of them."""
     letters = _clusters(run)
-    pairs = [first + second for first, second in zip(letters, letters[1:], strict=False)]
-    terms = [term for both in zip(letters, [*pairs, ""], strict=True) for term in both if term]
+    both = zip(letters, [*_pairs(letters), ""], strict=True)
+    terms = [term for letter_and_pair in both for term in letter_and_pair if term]
     return f" {' '.join(terms)} "
 
 
@@ -118,8 +123,7 @@ def _query_terms(word: str) -> list[str]:
             terms.append(piece)
             continue
         letters = _clusters(piece)
-        pairs = [first + second for first, second in zip(letters, letters[1:], strict=False)]
-        terms.extend(pairs or letters)
+        terms.extend(_pairs(letters) or letters)
     return terms
 
 

@@ -190,9 +190,7 @@ class Store:
             )
         )
 
-    def note_recall(
-        self, agent: str | None, query: str, at: int, episodes: Sequence[int]
-    ) -> None:
+    def note_recall(self, agent: str | None, query: str, at: int, episodes: Sequence[int]) -> None:
         """Keep a recall for the access log and write what waits when it is worth a commit.
 
         Called outside any transaction. A store that is locked keeps the entries waiting.
