@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from stand_ins import Clock, WordEmbedder
+
+from engram import Engram
+
+# Examples come from the test's name, not from chance; machines differ in speed, not in answers.
+settings.register_profile(
+    "engram",
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("engram")
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "memory.engram"
+
+
+@pytest.fixture
+def open_memory(path: Path, clock: Clock) -> Iterator[Callable[..., Engram]]:
+    """Open the test's store with a stand-in embedder; every instance is closed at the end."""
+    with ExitStack() as stack:
+
+        def opened(agent_id: str | None = None, **options: object) -> Engram:
+            if "embedder_model" not in options:
+                options.setdefault("embedder", WordEmbedder())
+            options.setdefault("clock", clock)
+            where = options.pop("path", path)
+            return stack.enter_context(Engram(where, agent_id=agent_id, **options))
+
+        yield opened
+
+
+@pytest.fixture
+def memory(open_memory: Callable[..., Engram]) -> Engram:
+    return open_memory()
