@@ -81,7 +81,7 @@ class NodeSums {
     }
 
    private:
-    static constexpr std::size_t page = 8;
+    static constexpr std::size_t page = 4;
     std::vector<std::uint32_t> page_of_;  // 0: no page yet; otherwise its number from 1
     std::vector<Sums> sums_;
 };

@@ -27,7 +27,7 @@ class Query:
     """A recall with its arguments checked.
 
     Attributes:
-        match: FTS5 expression of the query's words, "" when it has none.
+        text: What was asked.
         vector: float32[dim], unit length, rounded as stored vectors are.
         k: How many results at most.
         mode: One of `MODES`.
@@ -38,7 +38,7 @@ class Query:
         min_score: Results below it are left out.
     """
 
-    match: str
+    text: str
     vector: NDArray[np.float32]
     k: int
     mode: str
@@ -97,11 +97,7 @@ def _by_both(store: Store, index: VectorIndex, query: Query) -> _Ranking:
     pool = min(query.pool or _POOL_PER_RESULT * query.k, MAX_K)
     pool = max(pool, query.k)
     near = index.search(query.vector, pool, query.allowed)
-    matches, match_scores = (
-        store.text.search(query.match, query.allowed, pool)
-        if query.match
-        else (np.empty(0, dtype=np.int64), np.empty(0))
-    )
+    matches, match_scores = store.text.search(query.text, query.allowed, pool)
     episodes, scores = blend(
         near.episodes,
         _similarity(near.distances),

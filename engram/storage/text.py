@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from engram.storage.segment import match_expression
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -36,12 +38,12 @@ class TextIndex:
         )
 
     def search(
-        self, expression: str, allowed: EpisodeFilter, limit: int
+        self, query: str, allowed: EpisodeFilter, limit: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the best matches by BM25 among the episodes a filter allows.
 
         Args:
-            expression: An FTS5 expression, as `segment.match_expression` makes it.
+            query: Any text; an episode matches when it has any of its terms.
             allowed: Applied before the limit.
             limit: How many at most.
 
@@ -49,6 +51,9 @@ class TextIndex:
             Episode keys, int64[n], and scores, float64[n], FTS5's `bm25()` negated so that more is
             better; best first, ties in insertion order. Costs time in the number of matching rows.
         """
+        expression = match_expression(query)
+        if not expression:
+            return np.empty(0, dtype=np.int64), np.empty(0)
         conditions, bindings = allowed.conditions()
         # CROSS JOIN keeps the full-text table in the lead: driven from an episode index, FTS5
         # would run the whole expression again for each row.
@@ -59,8 +64,10 @@ class TextIndex:
             " ORDER BY bm25(episode_fts), f.rowid LIMIT ?",
             (expression, *bindings, limit),
         ).fetchall()
-        found = np.array(rows, dtype=np.float64).reshape(-1, 2)
-        return np.array([row[0] for row in rows], dtype=np.int64), found[:, 1].copy()
+        return (
+            np.array([key for key, _ in rows], dtype=np.int64),
+            np.array([score for _, score in rows], dtype=np.float64),
+        )
 
     def check(self) -> None:
         """Compare the index with the episodes, row by row.
