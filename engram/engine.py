@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, Self, Unpack
 import numpy as np
 
 from engram import arguments
-from engram.embedding import embed_documents, embed_query, resolve
+from engram.embedding import check_embedder, embed_documents, embed_query, resolve
 from engram.errors import InvalidArgument, InvalidType, ModelMismatch, NotFound
 from engram.index import VectorIndex
 from engram.models import (
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from engram.storage import Counts, StoredModel
 
 _PAGE_MAX = 1000
+_BEYOND = 2**63
 
 
 def _utc_now() -> datetime:
@@ -87,6 +88,8 @@ class Engram:
         if embedder is not None and embedder_model is not None:
             message = "embedder and embedder_model were both given"
             raise InvalidArgument(message, "pass one of them")
+        if embedder is not None:
+            check_embedder(embedder)
         if durability not in ("normal", "full"):
             message = "durability must be 'normal' or 'full'"
             raise InvalidArgument(message)
@@ -457,7 +460,10 @@ class Engram:
 def _read_cursor(cursor: str) -> tuple[int, int]:
     occurred_at, _, key = arguments.text(cursor, "cursor").partition(".")
     try:
-        return int(occurred_at), int(key)
+        place = int(occurred_at), int(key)
     except ValueError:
+        place = (_BEYOND, 0)
+    if max(abs(part) for part in place) >= _BEYOND:
         message = "cursor is not one that episodes() returned"
-        raise InvalidArgument(message) from None
+        raise InvalidArgument(message)
+    return place

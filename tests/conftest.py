@@ -20,6 +20,12 @@ settings.register_profile(
 settings.load_profile("engram")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--kills", type=int, default=6, help="how often each crash test kills its writer"
+    )
+
+
 @pytest.fixture
 def clock() -> Clock:
     return Clock()

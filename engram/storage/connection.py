@@ -84,6 +84,17 @@ def named_errors() -> Iterator[None]:
         raise EngramError(message) from error
 
 
+def _passphrase(key: str) -> bytes:
+    if not key:
+        message = "key must not be empty"
+        raise InvalidArgument(message, "pass key=None for a plain store")
+    try:
+        return key.encode()
+    except UnicodeEncodeError:
+        message = "key holds characters that are not Unicode text"
+        raise InvalidArgument(message) from None
+
+
 class Connection:
     """One SQLite connection, its lock and its transactions.
 
@@ -113,6 +124,7 @@ class Connection:
         busy_timeout: float = 10.0,
         durability: Literal["normal", "full"] = "normal",
     ) -> None:
+        passphrase = None if key is None else _passphrase(key)
         self.path = path if path == MEMORY else str(Path(path))
         self.lock = threading.RLock()
         self._pid = os.getpid()
@@ -120,9 +132,9 @@ class Connection:
             self._connection = apsw.Connection(self.path)
             try:
                 self._connection.set_busy_timeout(int(busy_timeout * 1000))
-                if key is not None:
-                    self._unlock(key)
-                self._configure(durability, busy_timeout, encrypted=key is not None)
+                if passphrase is not None:
+                    self._unlock(passphrase)
+                self._configure(durability, busy_timeout, encrypted=passphrase is not None)
             except BaseException:
                 self._connection.close()
                 raise
@@ -132,20 +144,12 @@ class Connection:
         """Whether the store lives and dies with this connection."""
         return self.path == MEMORY
 
-    def _unlock(self, key: str) -> None:
-        if not key:
-            message = "key must not be empty"
-            raise InvalidArgument(message, "pass key=None for a plain store")
-        try:
-            encoded = key.encode()
-        except UnicodeEncodeError:
-            message = "key holds characters that are not Unicode text"
-            raise InvalidArgument(message) from None
-        if self.in_memory:
-            return
-        self._connection.execute("PRAGMA cipher = 'sqlcipher'")
-        self._connection.execute("PRAGMA legacy = 4")
-        self._connection.execute(f"PRAGMA hexkey = '{encoded.hex()}'")
+    def _unlock(self, passphrase: bytes) -> None:
+        # SQLite cannot encrypt a store that has no file.
+        if not self.in_memory:
+            self._connection.execute("PRAGMA cipher = 'sqlcipher'")
+            self._connection.execute("PRAGMA legacy = 4")
+            self._connection.execute(f"PRAGMA hexkey = '{passphrase.hex()}'")
 
     def _configure(self, durability: str, busy_timeout: float, *, encrypted: bool) -> None:
         execute = self._connection.execute

@@ -1,0 +1,77 @@
+"""Forgetting: gone from every answer at once, and from every byte after a checkpoint."""
+
+from __future__ import annotations
+
+import pytest
+from files import every_byte
+
+from engram.errors import InvalidType, NotFound
+
+
+def test_a_forgotten_episode_is_in_no_answer(memory):
+    kept, gone = memory.observe("keep the piano"), memory.observe("sell the piano", tags=["t"])
+    memory.forget(gone)
+    for mode in ("hybrid", "cosine"):
+        assert [r.episode.id for r in memory.recall("sell piano", mode=mode)] == [kept]
+    assert [e.id for e in memory.episodes().episodes] == [kept]
+    assert (memory.count(), memory.count(tags=["t"])) == (1, 0)
+    with pytest.raises(NotFound):
+        memory.get(gone)
+    with pytest.raises(KeyError):
+        memory.forget(gone)
+    assert memory.check() == []
+
+
+@pytest.mark.parametrize("uid", ["", "nope", "00000000-0000-0000-0000-000000000000", "é", "\0"])
+def test_an_unknown_id_is_not_found(memory, uid):
+    for call in (memory.get, memory.forget):
+        with pytest.raises(NotFound):
+            call(uid)
+
+
+@pytest.mark.parametrize("uid", [None, 5, b"x"])
+def test_an_id_is_text(memory, uid):
+    for call in (memory.get, memory.forget):
+        with pytest.raises(InvalidType):
+            call(uid)
+
+
+def test_ids_are_never_used_again(memory):
+    first = memory.observe("one")
+    memory.forget(first)
+    second = memory.observe("two")
+    assert [r.episode.id for r in memory.recall("one two")] == [second]
+    assert memory.check() == []
+
+
+def test_nothing_of_it_stays_in_the_file(open_memory, path):
+    memory = open_memory("a")
+    text = "the canary Xylophone-Quetzalcoatl sings 暗号金糸雀暗号"
+    uid = memory.observe(text, actors=["Hieronymus"], tags=["Ornithology"])
+    memory.observe("an ordinary remark", actors=["Bob"], tags=["small talk"])
+    # The query that found it is personal text as well, in the file and still waiting.
+    memory.recall("where is Quetzalcoatl-questioned", 2)
+    for _ in range(30):
+        memory.recall("where is Quetzalcoatl-questioned", 2)
+    memory.forget(uid)
+    memory.close()
+    left = every_byte(path)
+    for trace in ("Xylophone", "xylophone", "Quetzalcoatl", "quetzalcoatl", "questioned",
+                  "暗号", "金糸", "Hieronymus", "Ornithology"):  # fmt: skip
+        assert trace.encode() not in left, trace
+    assert b"ordinary remark" in left
+    assert b"small talk" in left
+
+
+def test_many_forgotten_among_many(memory):
+    ids = [memory.observe(f"note number {n}") for n in range(200)]
+    for uid in ids[::3] + ids[1::3]:
+        memory.forget(uid)
+    left = {r.episode.id for r in memory.recall("note number", 200)}
+    assert left == set(ids[2::3])
+    for uid in ids[2::3]:
+        memory.forget(uid)
+    assert memory.recall("note number") == []
+    again = memory.observe("note number 1")
+    assert [r.episode.id for r in memory.recall("note", 50, mode="cosine")] == [again]
+    assert memory.check() == []
