@@ -1,0 +1,38 @@
+# Each target sets up what it needs in .venv, from a clean clone with Python >= 3.11 and a C++ compiler.
+
+PYTHON ?= python3
+BIN := .venv/bin
+CRASHES ?= 6
+SOURCES := pyproject.toml CMakeLists.txt $(shell git ls-files engram)
+
+.PHONY: demo test lint bench clean
+
+demo: .venv/installed
+	$(BIN)/engram demo
+
+test: lint
+	$(BIN)/pytest -n 2 --kills $(CRASHES)
+
+lint: .venv/tested
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/tested
+	$(BIN)/pytest -p no:xdist benchmarks --benchmark-enable --benchmark-json benchmarks/results/latest.json
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+.venv/installed: .venv/bin/python $(SOURCES)
+	$(BIN)/python -m pip install --quiet .
+	touch $@
+
+.venv/tested: .venv/bin/python $(SOURCES)
+	$(BIN)/python -m pip install --quiet '.[test]'
+	touch $@ .venv/installed
+
+clean:
+	rm -rf .venv build dist
