@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 import operator
 from numbers import Real
-from typing import SupportsIndex
+from typing import TYPE_CHECKING, SupportsIndex
 
 import numpy as np
-from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["INT64_MAX", "INT64_MIN", "array", "length", "real", "whole"]
 

@@ -1,9 +1,9 @@
 // What depends on the compiler and the processor; plain C++17 everywhere else.
 //
-// The run-time CPU switch: a loop that gains from wide registers is written once, as plain C++ in
-// an ENGRAM_INLINE function, and compiled twice on x86-64: for the baseline and for AVX2. Other
-// processors and compilers get the plain build. Both builds do the same operations in the same
-// order (no contraction, no reassociation), so the choice never changes a result.
+// The run-time CPU switch: on x86-64 a loop that gains from wide registers exists twice, for the
+// baseline and for AVX2. Other processors and compilers, and builds with ENGRAM_PLAIN defined, have
+// the plain loop only. Both do the same operations in the same order (no contraction, no
+// reassociation), so the choice never changes a result.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 #define ENGRAM_PREFETCH(address) ((void)(address))
 #endif
 
-#if defined(__GNUC__) && defined(__x86_64__)
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(ENGRAM_PLAIN)
 #define ENGRAM_AVX2 __attribute__((target("avx2")))
 #endif
 

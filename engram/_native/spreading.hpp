@@ -58,9 +58,9 @@ class NodeSet {
     std::vector<std::uint64_t> words_;
 };
 
-// Two sums per node, zero until touched. The table of pages costs n / 4 bytes and a page exists
-// only once one of its nodes is reached, so a short walk in a large graph stays in the cache;
-// two flat arrays would cost 16 n bytes of clearing before the first step.
+// Two sums per node, zero until touched. The table of pages costs n bytes and a page exists only
+// once one of its nodes is reached, so a short walk in a large graph writes little memory; two flat
+// arrays would cost 16 n bytes of clearing before the first step. A page is one cache line.
 class NodeSums {
    public:
     struct Sums {

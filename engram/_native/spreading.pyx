@@ -52,9 +52,9 @@ def spread(indptr, indices, weights, seeds, energy, depth, decay):
     Contributions are added in float64 by frontier node ascending and then in the order of its row,
     first over the hop and then to the activation: bit for bit equal to the twin.
 
-    Takes O(s·log s + arcs walked + hops·n/64) time and n/2 bytes plus at most 256 bytes per visited
-    node: sums live in pages of 16 nodes made on the first visit, so a short walk over a large graph
-    clears no large buffer. The GIL is released for the whole walk.
+    Takes O(s·log s + arcs walked + hops·n/64) time and 1.25·n bytes plus at most 64 bytes per
+    visited node: sums live in pages of 4 nodes made on the first visit, so a short walk over a large
+    graph clears no large buffer. The GIL is released for the whole walk.
 
     Args:
         indptr: int64 [n + 1], from 0 to m, non-decreasing; node u has arcs indptr[u]:indptr[u + 1].

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from engram._native import boundary
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["blend"]
 

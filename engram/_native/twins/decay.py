@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from numpy.typing import NDArray
 
 from engram._native import boundary
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["decay"]
 

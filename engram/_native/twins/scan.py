@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from numpy.typing import NDArray
 
 from engram._native import boundary
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["top_k"]
 
@@ -14,7 +18,7 @@ __all__ = ["top_k"]
 _LANES = 32
 
 # Rows per step, so that temporary arrays stay in the processor's cache.
-_BLOCK = 512
+_BLOCK = 1024
 
 
 def top_k(
@@ -43,7 +47,9 @@ def top_k(
     similarities = np.concatenate(
         [
             _similarities(
-                matrix[first : first + _BLOCK] if rows is None else matrix[rows[first : first + _BLOCK]],
+                matrix[first : first + _BLOCK]
+                if rows is None
+                else matrix[rows[first : first + _BLOCK]],
                 query,
             )
             for first in range(0, len(scanned), _BLOCK)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from numpy.typing import NDArray
 
 from engram._native import boundary
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["spread"]
 
@@ -42,18 +46,8 @@ def spread(
     charge[seeds] = energy
     frontier = np.flatnonzero(charge > 0.0)
     while depth > 0 and len(frontier):
-        arcs, senders = _arcs_of(frontier, indptr, len(indices))
-        reached = indices[arcs]
-        if np.any((reached < 0) | (reached >= count)):
-            message = "indices must lie in [0, number of nodes)"
-            raise ValueError(message)
         with np.errstate(all="ignore"):
-            # Comparisons written so that a weight or a product that is not a number is 0.
-            clamped = np.where(weights[arcs] > 0.0, np.minimum(weights[arcs], 1.0), 0.0)
-            passed = (charge * decay)[senders] * clamped
-            contribution = np.where(passed > 0.0, passed, 0.0)
-            # bincount adds in the order of its input, as the kernel does.
-            charge = np.bincount(reached, contribution, minlength=count)
+            reached, charge = _hop(frontier, charge * decay, indptr, indices, weights)
             activation += charge
         visited[reached] = True
         frontier = np.flatnonzero(charge > 0.0)
@@ -72,6 +66,28 @@ def _check_seeds(seeds: NDArray[np.int64], energy: NDArray[np.float64], count: i
     if not np.all(np.isfinite(energy)):
         message = "energy must be finite"
         raise ValueError(message)
+
+
+def _hop(
+    frontier: NDArray[np.int64],
+    passed: NDArray[np.float64],
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    weights: NDArray[np.float32],
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """The nodes that one hop reaches, and what each node of the graph receives in it."""
+    arcs, senders = _arcs_of(frontier, indptr, len(indices))
+    reached = indices[arcs]
+    received = np.zeros(len(passed))
+    if np.any((reached < 0) | (reached >= len(received))):
+        message = "indices must lie in [0, number of nodes)"
+        raise ValueError(message)
+    # Comparisons written so that a weight or a product that is not a number is 0.
+    clamped = np.where(weights[arcs] > 0.0, np.minimum(weights[arcs], 1.0), 0.0)
+    contribution = passed[senders] * clamped
+    # One contribution after the other, in the order of the kernel.
+    np.add.at(received, reached, np.where(contribution > 0.0, contribution, 0.0))
+    return reached, received
 
 
 def _arcs_of(
