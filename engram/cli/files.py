@@ -1,0 +1,50 @@
+"""The store files that commands are given, checked before the engine opens or makes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engram.cli.failures import MissingFileError
+from engram.errors import CannotOpen
+
+if TYPE_CHECKING:
+    from engram import Engram
+
+__all__ = ["MEMORY", "open_existing", "open_or_make", "size_of"]
+
+MEMORY = ":memory:"
+
+
+def open_existing(path: str, *, agent_id: str | None = None, model: str | None = None) -> Engram:
+    """Open a store that must be there; ":memory:" always is.
+
+    Raises:
+        MissingFileError: Nothing is at `path`, and nothing is made there.
+        EngramError: As `Engram` does.
+    """
+    if path != MEMORY and not Path(path).exists():
+        message = f"file not found: {path}"
+        raise MissingFileError(message)
+    return open_or_make(path, agent_id=agent_id, model=model)
+
+
+def open_or_make(path: str, *, agent_id: str | None = None, model: str | None = None) -> Engram:
+    """Open a store, a new one when nothing is at `path`.
+
+    Raises:
+        CannotOpen: `path` is a folder.
+        EngramError: As `Engram` does.
+    """
+    if path != MEMORY and Path(path).is_dir():
+        message = f"not a file: {path or '(an empty path)'}"
+        raise CannotOpen(message, "give the path of a store file")
+    # The engine, NumPy and SQLite load here and not at the start of every `engram --help`.
+    from engram import Engram  # noqa: PLC0415
+
+    return Engram(path, agent_id=agent_id, embedder_model=model)
+
+
+def size_of(path: str) -> int:
+    """Return the bytes of the store's main file, 0 for one in memory."""
+    return 0 if path == MEMORY else Path(path).stat().st_size

@@ -1,0 +1,75 @@
+"""`engram inspect`: how much a store holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from engram.cli.files import open_existing, size_of
+from engram.cli.options import agent_option, json_option, path_argument
+from engram.cli.output import line, minute, print_document
+from engram.times import from_micros
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from engram.storage import Counts
+
+_MIB = 1024 * 1024
+
+
+@click.command()
+@path_argument
+@agent_option
+@json_option
+def inspect(path: str, *, agent_id: str | None, as_json: bool) -> None:
+    """Print how many episodes, facts, entities and reflections the store PATH holds."""
+    with open_existing(path, agent_id=agent_id) as memory:
+        counts = memory.counts()
+    size = size_of(path)
+    reflected = None if counts.last_reflection is None else from_micros(counts.last_reflection)
+    if as_json:
+        print_document(_document(path, size, agent_id, counts, reflected))
+        return
+    line()
+    line(f"Store: {path}  ({_size(size)})")
+    if agent_id is not None:
+        line(f"Agent: {agent_id}")
+        line("  Episodes, vec index and reflections are this agent's;")
+        line("  facts and entities are counted over the whole file.")
+    _print_counts(counts, reflected)
+
+
+def _size(size: int) -> str:
+    return f"{size / _MIB:.1f} MB" if size >= _MIB else f"{size // 1024} KB"
+
+
+def _print_counts(counts: Counts, reflected: datetime | None) -> None:
+    superseded = counts.facts - counts.active_facts
+    last = "never run" if reflected is None else f"last: {minute(reflected)}"
+    line(f"  Episodes:       {counts.episodes:6d}   (vec index: {counts.embedded})")
+    line(
+        f"  Facts:          {counts.facts:6d}"
+        f"   (active: {counts.active_facts}, superseded: {superseded})"
+    )
+    line(f"  Entities:       {counts.entities:6d}")
+    line(f"  Reflections:    {counts.reflections:6d}   ({last})")
+
+
+def _document(
+    path: str, size: int, agent_id: str | None, counts: Counts, reflected: datetime | None
+) -> dict[str, object]:
+    return {
+        "path": path,
+        "size_bytes": size,
+        "agent_id": agent_id,
+        "episodes": counts.episodes,
+        "vector_index_size": counts.embedded,
+        "facts_total": counts.facts,
+        "facts_active": counts.active_facts,
+        "facts_superseded": counts.facts - counts.active_facts,
+        "entities": counts.entities,
+        "reflections": counts.reflections,
+        "last_reflection": reflected,
+    }

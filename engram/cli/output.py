@@ -1,0 +1,163 @@
+"""What the commands print: lines for people, one JSON object for programs, errors on stderr."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from engram.errors import EngramError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from engram.models import Episode, SearchResult
+
+__all__ = [
+    "episode_document",
+    "line",
+    "minute",
+    "note",
+    "on_terminal",
+    "print_document",
+    "print_results",
+    "report_failure",
+    "report_interrupt",
+    "report_usage",
+    "result_documents",
+]
+
+# Stored text may come from anywhere: control characters would let it drive the reader's terminal.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_SURROGATES = re.compile(r"[\ud800-\udfff]")
+
+
+def _visible(text: str) -> str:
+    return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def line(text: str = "") -> None:
+    """Print one line of a result; control characters other than tab and newline show as escapes."""
+    click.echo(_visible(text))
+
+
+def note(text: str) -> None:
+    """Print one line beside the result, on stderr."""
+    click.echo(_visible(text), err=True)
+
+
+def on_terminal() -> bool:
+    """Say whether somebody watches stderr, so that progress is worth showing."""
+    return sys.stderr.isatty()
+
+
+def minute(moment: datetime) -> str:
+    """Return an event time, which the library keeps in UTC, as people read it."""
+    # Not %Y: on Linux it leaves out the leading zeros of early years.
+    return f"{moment.year:04d}-{moment:%m-%d %H:%M} UTC"
+
+
+def _encodable(value: object) -> object:
+    """Return `value` without lone surrogates: an argument that was no UTF-8 text has some."""
+    if isinstance(value, str):
+        return _SURROGATES.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {key: _encodable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_encodable(item) for item in value]
+    return value
+
+
+def _document(content: dict[str, object]) -> bytes:
+    return msgspec.json.encode(_encodable(content))
+
+
+def print_document(content: dict[str, object]) -> None:
+    """Print the result of a command as one line of JSON, in UTF-8 whatever the terminal's charset.
+
+    Times are ISO 8601 in UTC.
+    """
+    click.echo(_document(content))
+
+
+def episode_document(episode: Episode) -> dict[str, object]:
+    """Return an episode under the keys the JSON output promises."""
+    return {
+        "id": episode.id,
+        "content": episode.content,
+        "timestamp": episode.timestamp,
+        "actors": episode.actors,
+        "tags": episode.tags,
+        "salience": episode.salience,
+        "emotional_valence": episode.emotional_valence,
+        "summary_of": episode.summary_of,
+        "importance_score": episode.importance_score,
+        "agent_id": episode.agent_id,
+        "provenance": episode.provenance,
+        "quarantined": episode.quarantined,
+    }
+
+
+def result_documents(results: Sequence[SearchResult]) -> list[dict[str, object]]:
+    """Return hits, best first, under the keys the JSON output promises."""
+    return [
+        {
+            "rank": rank,
+            "score": hit.score,
+            "distance": hit.distance,
+            "importance": hit.importance,
+            "episode": episode_document(hit.episode),
+        }
+        for rank, hit in enumerate(results, 1)
+    ]
+
+
+def print_results(results: Sequence[SearchResult]) -> None:
+    """Print hits for people, best first, a blank line after each."""
+    for rank, hit in enumerate(results, 1):
+        episode = hit.episode
+        # Later lines of a text are indented, so that none can pass for a hit of its own.
+        content = episode.content.replace("\n", "\n       ")
+        actors = f"actors: {', '.join(episode.actors)}  |  " if episode.actors else ""
+        line(f"  {rank}. [{hit.score:.3f}] {content}")
+        line(f"       {actors}{minute(episode.timestamp)}  |  id: {episode.id}")
+        if episode.tags:
+            line(f"       tags: {', '.join(episode.tags)}")
+        line()
+    if not results:
+        line("  (no results)")
+
+
+def _report(code: str, message: str, hint: str, *, as_json: bool) -> None:
+    if as_json:
+        error: dict[str, object] = {"code": code, "message": message, "hint": hint}
+        click.echo(_document({"error": error}), err=True)
+    else:
+        note(f"error: {message} ({hint})" if hint else f"error: {message}")
+
+
+def report_failure(error: EngramError | OSError, *, as_json: bool) -> None:
+    """Say on stderr what failed, and the way out when the error knows one."""
+    if isinstance(error, EngramError):
+        _report(error.code, error.message, error.hint, as_json=as_json)
+        return
+    reason = error.strerror or str(error)
+    where = "" if error.filename is None else f"{error.filename}: "
+    _report("os_error", f"{where}{reason}", "", as_json=as_json)
+
+
+def report_usage(error: click.ClickException, *, as_json: bool) -> None:
+    """Say on stderr what is wrong with the command line."""
+    if as_json:
+        _report("usage", error.format_message(), "run it with --help", as_json=True)
+    else:
+        error.show()
+
+
+def report_interrupt(interrupt: click.Abort, *, as_json: bool) -> None:
+    """Say on stderr that the user stopped the command, and how far it got if it told."""
+    _report("interrupted", str(interrupt) or "interrupted", "", as_json=as_json)

@@ -1,0 +1,113 @@
+"""`engram recall`: the episodes that answer a query best."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from engram.cli.files import open_existing
+from engram.cli.options import (
+    Command,
+    ManyValues,
+    agent_option,
+    json_option,
+    model_option,
+    moment_option,
+    parse_moment,
+    path_argument,
+)
+from engram.cli.output import line, print_document, print_results, result_documents
+from engram.models import PROVENANCES, UNKNOWN_PROVENANCE
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from engram.models import Filters
+
+_MODES = ("hybrid", "cosine")
+
+
+class _Mode(click.Choice[str]):
+    """A recall mode; the documented one that is still missing is refused by name."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value == "spreading":
+            self.fail("'spreading' is not in this version of engram yet.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+@click.command(cls=Command)
+@path_argument
+@click.argument("query")
+@click.option("--k", "count", type=int, default=5, show_default=True, help="How many, 1 to 4096.")
+@click.option(
+    "--mode",
+    type=_Mode(_MODES),
+    default="hybrid",
+    show_default=True,
+    help="Meaning and words, or meaning alone.",
+)
+@click.option("--as-of", metavar="DATE", help="Only what had happened by then, inclusive.")
+@click.option("--tags", cls=ManyValues, metavar="TAG...", help="Only with all of these tags.")
+@click.option("--actors", cls=ManyValues, metavar="NAME...", help="Only with all of these actors.")
+@moment_option("--since", "Only what happened then or later.")
+@moment_option("--until", "Only what happened then or earlier.")
+@click.option(
+    "--provenance",
+    cls=ManyValues,
+    type=click.Choice((*PROVENANCES, UNKNOWN_PROVENANCE)),
+    metavar="SOURCE...",
+    help=f"Only from these: {', '.join(PROVENANCES)}, {UNKNOWN_PROVENANCE}.",
+)
+@click.option("--min-score", type=float, help="Leave out results below this score.")
+@click.option("--exclude-quarantined", is_flag=True, help="Leave out quarantined episodes.")
+@agent_option
+@click.option("--cross-agent", is_flag=True, help="Look at every agent's episodes.")
+@model_option
+@json_option
+def recall(
+    path: str,
+    query: str,
+    *,
+    count: int,
+    mode: str,
+    as_of: str | None,
+    min_score: float | None,
+    agent_id: str | None,
+    cross_agent: bool,
+    model: str | None,
+    as_json: bool,
+    **filters: Unpack[Filters],
+) -> None:
+    """Print the episodes of the store PATH that answer QUERY best.
+
+    Dates are ISO 8601; without an offset they are UTC, a date alone is its midnight.
+    """
+    latest = None if as_of is None else parse_moment(as_of, "--as-of")
+    with open_existing(path, agent_id=agent_id, model=model) as memory:
+        results = memory.recall(
+            query,
+            count,
+            mode=mode,
+            as_of=latest,
+            cross_agent=cross_agent,
+            min_score=min_score,
+            **filters,
+        )
+    if not as_json:
+        limit = "" if as_of is None else f", as-of={as_of}"
+        line(f'Recalling "{query}"  (k={count}, mode={mode}{limit})')
+        print_results(results)
+        return
+    print_document(
+        {
+            "query": query,
+            "k": count,
+            "mode": mode,
+            "as_of": latest,
+            "agent_id": agent_id,
+            "cross_agent": cross_agent,
+            "results": result_documents(results),
+        }
+    )
