@@ -16,9 +16,9 @@ from engram.cli.options import json_option
 from engram.cli.output import line, print_document, result_documents
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from engram import ObserveInput, SearchResult
+    from engram import Engram, ObserveInput, SearchResult
 
 _AGENT = "demo"
 _HITS = 3
@@ -59,53 +59,53 @@ def _timed() -> Iterator[_Watch]:
 
 
 def _run(path: str, model: str | None, *, as_json: bool) -> dict[str, object]:
+    """Do everything, telling each step as it is done, and return the JSON document of it."""
     from engram import Engram  # noqa: PLC0415 - heavy, see `engram.cli.files`
     from engram.demo import QUESTIONS  # noqa: PLC0415
     from engram.embedding import resolve  # noqa: PLC0415
     from engram.embedding.registry import PACKAGED  # noqa: PLC0415
 
-    def say(text: str) -> None:
-        if not as_json:
-            line(text)
-
+    say = _silent if as_json else line
     name = model or PACKAGED
     with _timed() as load:
         embedder = resolve(name)
         embedder.embed(["the first text loads the model"])
     say(f"Loaded {name} in {load.seconds:.2f} s")
     turns = _conversation()
+    days = [turn.timestamp.date() for turn in turns if turn.timestamp is not None]
+    sessions = len({tag for turn in turns for tag in turn.tags})
     with Engram(path, embedder=embedder, agent_id=_AGENT) as memory:
         with _timed() as remember:
-            memory.observe_many(turns)
-        days = [turn.timestamp.date() for turn in turns if turn.timestamp is not None]
-        sessions = len({tag for turn in turns for tag in turn.tags})
-        say(
-            f"Remembered {memory.count()} turns of {sessions} sessions, {min(days)} to {max(days)},"
-            f" in {remember.seconds:.2f} s"
-        )
-        answers: list[dict[str, object]] = []
-        for question in QUESTIONS:
-            with _timed() as recall:
-                hits = memory.recall(question, _HITS)
-            say(f"\n{question}  ({1000 * recall.seconds:.0f} ms)")
-            for rank, hit in enumerate(hits, 1):
-                say(_hit(rank, hit))
-            answers.append(
-                {
-                    "query": question,
-                    "seconds": round(recall.seconds, 6),
-                    "results": result_documents(hits),
-                }
-            )
-        return {
-            "model": name,
-            "load_seconds": round(load.seconds, 6),
-            "agent_id": _AGENT,
-            "episodes": memory.count(),
-            "sessions": sessions,
-            "remember_seconds": round(remember.seconds, 6),
-            "questions": answers,
-        }
+            count = len(memory.observe_many(turns))
+        what = f"{count} turns of {sessions} sessions, {min(days)} to {max(days)}"
+        say(f"Remembered {what}, in {remember.seconds:.2f} s")
+        answers = [_ask(memory, question, say) for question in QUESTIONS]
+    return {
+        "model": name,
+        "load_seconds": round(load.seconds, 6),
+        "agent_id": _AGENT,
+        "episodes": count,
+        "sessions": sessions,
+        "remember_seconds": round(remember.seconds, 6),
+        "questions": answers,
+    }
+
+
+def _ask(memory: Engram, question: str, say: Callable[[str], None]) -> dict[str, object]:
+    with _timed() as recall:
+        hits = memory.recall(question, _HITS)
+    say(f"\n{question}  ({1000 * recall.seconds:.0f} ms)")
+    for rank, hit in enumerate(hits, 1):
+        say(_hit(rank, hit))
+    return {
+        "query": question,
+        "seconds": round(recall.seconds, 6),
+        "results": result_documents(hits),
+    }
+
+
+def _silent(text: str) -> None:
+    """Print nothing."""
 
 
 def _conversation() -> list[ObserveInput]:

@@ -95,19 +95,11 @@ def recall(
             min_score=min_score,
             **filters,
         )
-    if not as_json:
-        limit = "" if as_of is None else f", as-of={as_of}"
-        line(f'Recalling "{query}"  (k={count}, mode={mode}{limit})')
-        print_results(results)
+    if as_json:
+        asked = {"query": query, "k": count, "mode": mode, "as_of": latest}
+        scope = {"agent_id": agent_id, "cross_agent": cross_agent}
+        print_document({**asked, **scope, "results": result_documents(results)})
         return
-    print_document(
-        {
-            "query": query,
-            "k": count,
-            "mode": mode,
-            "as_of": latest,
-            "agent_id": agent_id,
-            "cross_agent": cross_agent,
-            "results": result_documents(results),
-        }
-    )
+    limit = "" if as_of is None else f", as-of={as_of}"
+    line(f'Recalling "{query}"  (k={count}, mode={mode}{limit})')
+    print_results(results)
