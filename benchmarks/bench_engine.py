@@ -19,12 +19,19 @@ from engram import Engram, ObserveInput
 
 SIZES = (1_000, 10_000)
 START = datetime(2026, 1, 1, tzinfo=UTC)
-NOUNS = (
-    "roadmap budget invoice piano garden recipe flight contract meeting dentist birthday server "
-    "deadline lecture marathon novel kitchen passport camera festival insurance bicycle museum"
-).split()
-VERBS = "discussed cancelled planned finished postponed liked reviewed forgot bought moved".split()
-NAMES = "Alice Bob Carol Dmitri Elena Farid Grace Hiro Ines Jonas".split()
+NOUNS = [
+    "roadmap",
+    "budget",
+    "invoice",
+    "piano",
+    "garden",
+    "recipe",
+    "flight",
+    "contract",
+    "server",
+]
+VERBS = ["discussed", "cancelled", "planned", "finished", "postponed", "reviewed", "moved"]
+NAMES = ["Alice", "Bob", "Carol", "Dmitri", "Elena", "Farid", "Grace", "Hiro", "Ines", "Jonas"]
 
 
 class FreeVectors:
@@ -52,13 +59,17 @@ def sentences() -> Iterator[str]:
 
 def items(count: int) -> list[ObserveInput]:
     return [
-        ObserveInput(text, actors=[text.split()[0]], tags=["note"], timestamp=START + timedelta(minutes=n))
+        ObserveInput(
+            text, actors=[text.split()[0]], tags=["note"], timestamp=START + timedelta(minutes=n)
+        )
         for n, text in enumerate(itertools.islice(sentences(), count))
     ]
 
 
 @pytest.fixture(scope="module", params=SIZES)
-def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engram]:
+def store(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Engram]:
     path = tmp_path_factory.mktemp("store") / "memory.engram"
     with Engram(path, embedder=FreeVectors(), agent_id="bench") as memory:
         memory.observe_many(items(request.param))

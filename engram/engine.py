@@ -7,8 +7,6 @@ import warnings
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, Self, Unpack
 
-import numpy as np
-
 from engram import arguments
 from engram.embedding import check_embedder, embed_documents, embed_query, resolve
 from engram.errors import InvalidArgument, InvalidType, ModelMismatch, NotFound
@@ -28,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from engram.embedding import Embedder
@@ -393,6 +392,11 @@ class Engram:
         with self._store.reading():
             return self._store.counts(self._agent)
 
+    def model(self) -> StoredModel | None:
+        """Return the embedding model whose vectors the store holds, None before the first write."""
+        with self._store.reading():
+            return self._store.model()
+
     def check(self) -> list[str]:
         """Return what is wrong with the file, an empty list when it is sound.
 
@@ -447,7 +451,7 @@ class Engram:
             return None
         embedder = self._the_embedder()
         self._check_model(embedder, stored)
-        return as_stored(embed_query(embedder, text)[np.newaxis])[0]
+        return as_stored(embed_query(embedder, text))
 
     def _current_index(self) -> VectorIndex:
         if self._index is None:

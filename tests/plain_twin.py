@@ -102,6 +102,5 @@ class PlainMemory:
             return {}
         low, high = min(pool.values()), max(pool.values())
         return {
-            uid: (score - low) / (high - low) if high > low else 1.0
-            for uid, score in pool.items()
+            uid: (score - low) / (high - low) if high > low else 1.0 for uid, score in pool.items()
         }

@@ -7,8 +7,21 @@ import sys
 
 import pytest
 
-HEAVY = ["onnxruntime", "tokenizers", "hnswlib", "huggingface_hub", "click", "rich", "asyncio",
-         "multiprocessing", "http", "urllib.request", "socket", "mcp", "langchain_core"]  # fmt: skip
+HEAVY = [
+    "onnxruntime",
+    "tokenizers",
+    "hnswlib",
+    "huggingface_hub",
+    "click",
+    "rich",
+    "asyncio",
+    "multiprocessing",
+    "http",
+    "urllib.request",
+    "socket",
+    "mcp",
+    "langchain_core",
+]
 
 
 def modules_after(code: str) -> set[str]:

@@ -133,7 +133,9 @@ def test_str_subclasses_are_text(memory):
 
 
 def test_numpy_numbers_are_numbers(memory):
-    episode = memory.get(memory.observe("x", salience=np.float32(0.5), emotional_valence=np.int64(1)))
+    episode = memory.get(
+        memory.observe("x", salience=np.float32(0.5), emotional_valence=np.int64(1))
+    )
     assert (episode.salience, episode.emotional_valence) == (0.5, 1.0)
     assert len(memory.recall("x", np.int64(3))) == 1
 

@@ -90,9 +90,7 @@ def test_hybrid_is_the_documented_blend(made, agent, query, k, allowed, weights)
     memory, twin = fill(made, agent)
     expected = twin.hybrid(query, k, twin.matching(agent, **allowed), weights)
     with memory:
-        found = memory.recall(
-            query, k, vector_weight=weights[0], fts_weight=weights[1], **allowed
-        )
+        found = memory.recall(query, k, vector_weight=weights[0], fts_weight=weights[1], **allowed)
         assert same_ranking(found, expected)
         assert len({r.episode.id for r in found}) == len(found)
         by_id = {row.id: row for row in twin.rows}

@@ -77,7 +77,9 @@ def test_two_processes_write_at_once_without_a_lock_error(path, memory):
     with OtherProcess(path) as one, OtherProcess(path) as two:
         with ThreadPoolExecutor() as threads:
             for other in (one, two):
-                threads.submit(lambda other=other: [other.ask(f"observe x {n}") for n in range(100)])
+                threads.submit(
+                    lambda other=other: [other.ask(f"observe x {n}") for n in range(100)]
+                )
             for number in range(100):
                 memory.observe(f"y {number}")
         assert memory.count() == 300

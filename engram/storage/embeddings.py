@@ -41,13 +41,13 @@ class VectorBatch:
 
 
 def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the rows of `vectors`, float32[n, dim], at unit length; zero rows stay zero."""
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    """Return vectors, float32[..., dim], at unit length; zero vectors stay zero."""
+    norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.ascontiguousarray(vectors / np.where(norms == 0.0, 1.0, norms), dtype=np.float32)
 
 
 def as_stored(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return `vectors`, float32[n, dim], as they come back once stored."""
+    """Return vectors, float32[..., dim], as they come back once stored."""
     return unit(vectors.astype(_STORED).astype(np.float32))
 
 

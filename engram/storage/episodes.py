@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from engram.storage.filters import EpisodeFilter
     from engram.storage.labels import Labels
 
+    _Row = tuple[int, bytes | str, str, int, float, float, float, str | None, str, int]
+
 
 @dataclass(frozen=True, slots=True)
 class NewEpisode:
@@ -159,12 +161,12 @@ class Episodes:
         )
         return self._read(rows)
 
-    def _read(self, rows: Iterable[tuple[object, ...]]) -> list[tuple[tuple[int, int], Episode]]:
+    def _read(self, rows: Iterable[_Row]) -> list[tuple[tuple[int, int], Episode]]:
         found = list(rows)
         if not found:
             return []
         labels = self._labels.of(np.array([row[0] for row in found], dtype=np.int64))
-        return [_episode(row, labels.get(row[0], ([], []))) for row in found]  # type: ignore[call-overload]
+        return [_episode(row, labels.get(row[0], ([], []))) for row in found]
 
     def remove(self, key: int) -> None:
         """Delete an episode's row and, by cascade, its vectors, strength and edges."""
@@ -172,10 +174,7 @@ class Episodes:
         self._connection.execute("DELETE FROM episode WHERE id = ?", (key,))
 
 
-def _episode(
-    row: tuple[int, bytes | str, str, int, float, float, float, str | None, str, int],
-    labels: tuple[list[str], list[str]],
-) -> tuple[tuple[int, int], Episode]:
+def _episode(row: _Row, labels: tuple[list[str], list[str]]) -> tuple[tuple[int, int], Episode]:
     key, uid, content, occurred_at, salience, valence, importance, agent, source, mark = row
     actors, tags = labels
     return (occurred_at, key), Episode(

@@ -33,13 +33,11 @@ class Labels:
                 known[key] = self._id(kind, name)
             return known[key]
 
-        rows = [
-            (episode, position, label(kind, name))
-            for episode, actors, tags in episodes
-            for position, (kind, name) in enumerate(
-                [("actor", name) for name in actors] + [("tag", name) for name in tags]
-            )
-        ]
+        rows = []
+        for episode, actors, tags in episodes:
+            labels = [label("actor", name) for name in actors]
+            labels += [label("tag", name) for name in tags]
+            rows += [(episode, position, one) for position, one in enumerate(labels)]
         self._connection.executemany("INSERT INTO episode_label VALUES (?, ?, ?)", rows)
 
     def _id(self, kind: Kind, name: str) -> int:

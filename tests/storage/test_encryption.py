@@ -30,8 +30,17 @@ def test_no_file_of_an_encrypted_store_holds_text_or_vectors(open_memory, path):
 
 def seen_while_open(path, embedder):
     left = every_byte(path)
-    for text in ("Xylophone", "xylophone", "Quetzalcoatl", "questioned", "Hieronymus",
-                 "Ornithology", "agent-with-a-name", "SQLite format 3", "CREATE TABLE"):  # fmt: skip
+    for text in (
+        "Xylophone",
+        "xylophone",
+        "Quetzalcoatl",
+        "questioned",
+        "Hieronymus",
+        "Ornithology",
+        "agent-with-a-name",
+        "SQLite format 3",
+        "CREATE TABLE",
+    ):
         assert text.encode() not in left, text
     vector = embedder.vector(f"{CANARY} 0").astype(np.float32)
     for form in (vector, vector.astype(np.float16)):

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import sqlite3
 import warnings
+from contextlib import suppress
 
 import apsw
 import pytest
@@ -82,7 +83,8 @@ def test_an_upgrade_applies_only_what_is_missing(path, memory, monkeypatch):
     uid = memory.observe("from the past")
     memory.close()
     added = schema.Migration(2, "later", "CREATE TABLE later (x INTEGER) STRICT;")
-    monkeypatch.setattr(schema, "migrations", lambda original=schema.migrations(): (*original, added))
+    steps = (*schema.migrations(), added)
+    monkeypatch.setattr(schema, "migrations", lambda: steps)
     with Engram(path, embedder=WordEmbedder()) as upgraded:
         assert upgraded.get(uid).content == "from the past"
     raw = apsw.Connection(str(path))
@@ -153,9 +155,8 @@ def test_damage_is_found(path, memory):
     content = bytearray(path.read_bytes())
     content[4096 * 2 : 4096 * 6] = b"\xff" * 4096 * 4
     path.write_bytes(content)
-    with pytest.raises((CorruptStore, NotAStore)), Engram(path) as damaged:
-        assert damaged.check() == []
-        damaged.count()
+    with pytest.raises((CorruptStore, NotAStore)):
+        Engram(path).check()
 
 
 def _use(memory, queue):
@@ -215,10 +216,8 @@ def test_every_transaction_is_over_when_a_call_returns(memory):
         memory.count,
         memory.check,
     ):
-        try:
+        with suppress(ValueError, KeyError):
             call()
-        except (ValueError, KeyError):
-            pass
         assert idle()
 
 

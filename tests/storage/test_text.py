@@ -41,7 +41,13 @@ def test_a_word_finds_its_text(memory, text, query):
 
 @pytest.mark.parametrize(
     ("text", "query"),
-    [("мой", "мои"), ("東京", "京東"), ("on the call", "on-call"), ("かき", "がき"), ("cat", "cats")],
+    [
+        ("мой", "мои"),
+        ("東京", "京東"),
+        ("on the call", "on-call"),
+        ("かき", "がき"),
+        ("cat", "cats"),
+    ],
 )
 def test_what_is_another_word_is_not_found(memory, text, query):
     memory.observe(text)
