@@ -1,0 +1,29 @@
+"""Embedding: texts to unit vectors, with models found on this machine.
+
+`resolve` finds a model and returns its embedder; `embed_documents` and `embed_query` run any
+embedder and vouch for what it returns. Importing this loads neither a model nor a runtime.
+"""
+
+from __future__ import annotations
+
+from engram.embedding.embedder import OnnxEmbedder
+from engram.embedding.location import LocalModel
+from engram.embedding.protocol import (
+    DocumentEmbedder,
+    Embedder,
+    check_embedder,
+    embed_documents,
+    embed_query,
+)
+from engram.embedding.resolution import resolve
+
+__all__ = [
+    "DocumentEmbedder",
+    "Embedder",
+    "LocalModel",
+    "OnnxEmbedder",
+    "check_embedder",
+    "embed_documents",
+    "embed_query",
+    "resolve",
+]

@@ -1,0 +1,249 @@
+"""The embedder that runs an ONNX model on this machine's CPU."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from itertools import chain
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from engram.embedding.cache import LongestUnused
+from engram.embedding.digest import check_sha256
+from engram.embedding.plan import batches, chunk_spans
+from engram.embedding.protocol import normalise
+from engram.embedding.session import ModelSession
+from engram.embedding.threads import thread_count
+from engram.embedding.tokens import TextTokens
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from engram.embedding.location import LocalModel
+
+__all__ = ["OnnxEmbedder"]
+
+_CALLERS = 2
+_CACHED_TEXTS = 256
+_WINDOW_TEXTS = 2048
+_WINDOW_CHARACTERS = 1_000_000
+
+
+class OnnxEmbedder:
+    """Embeds texts with a model found by `resolve`.
+
+    Nothing is opened until the first text: constructing one is free, and `name`, `dim` and
+    `fingerprint` are known from the registry. Safe to share between threads; a process forked
+    from one that has used it loads the model anew.
+
+    A text longer than the model's window becomes several overlapping chunks: no token is left
+    out. The vector of a text does not depend on the texts it is embedded together with, beyond
+    the rounding of float32 (none was measured), nor on the number of threads.
+
+    Args:
+        local: The model and its files.
+        threads: Threads within an operator; None means `ENGRAM_THREADS`, or else the usable CPUs,
+            at most four. With two or more, two batches are under way at a time.
+        cached_texts: How many texts' vectors are kept, for documents and for queries each.
+
+    Raises:
+        InvalidArgument: `ENGRAM_THREADS` is set and no positive whole number.
+    """
+
+    def __init__(
+        self, local: LocalModel, *, threads: int | None = None, cached_texts: int = _CACHED_TEXTS
+    ) -> None:
+        self._local = local
+        self._model = local.model
+        self._threads = thread_count() if threads is None else threads
+        self._documents = LongestUnused(cached_texts)
+        self._queries = LongestUnused(cached_texts)
+        self._lock = Lock()
+        self._loaded: tuple[TextTokens, ModelSession] | None = None
+        self._process = os.getpid()
+        self._abandoned: list[object] = []
+
+    def __repr__(self) -> str:
+        return f"OnnxEmbedder({self.name!r}, source={self._local.source!r})"
+
+    @property
+    def name(self) -> str:
+        """The name to give `resolve` for this model: the registry's, or its folder's."""
+        return self._model.name
+
+    @property
+    def local(self) -> LocalModel:
+        """The model's description and files."""
+        return self._local
+
+    @property
+    def threads(self) -> int:
+        """Threads within an operator."""
+        return self._threads
+
+    @property
+    def dim(self) -> int:
+        """Numbers in a vector; loads the model only if nothing but the model says it."""
+        return self._model.dim or self._load()[1].dim
+
+    @property
+    def fingerprint(self) -> str:
+        """The name and a hash of all that decides the vectors: files, pooling, window, prefix.
+
+        Raises:
+            OSError: The registry has no checksum of a file, and it cannot be read.
+        """
+        model = self._model
+        decisive = [
+            model.name,
+            model.onnx.sha256 or check_sha256(self._local.onnx, ""),
+            model.tokenizer.sha256 or check_sha256(self._local.tokenizer, ""),
+            model.pooling,
+            model.max_tokens,
+            model.window,
+            model.query_prefix,
+        ]
+        return f"{model.name}:{sha256(msgspec.json.encode(decisive)).hexdigest()[:16]}"
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Embed texts as documents, one vector each.
+
+        Args:
+            texts: n texts.
+
+        Returns:
+            float32[n, dim], rows of length one; that of a long text is the normalised mean of its
+            chunks' vectors.
+
+        Raises:
+            ModelCorrupt: A model file is not the one the registry names, or cannot be read.
+        """
+        vectors, counts = self.embed_documents(texts)
+        starts = np.cumsum(counts) - counts
+        return _summed(vectors, starts) if len(counts) else vectors
+
+    def embed_documents(
+        self, texts: Sequence[str]
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Embed texts as documents, one vector per chunk.
+
+        Equal texts are embedded once. Memory beyond the result is bounded by the longest text and
+        the window of about a million characters that is worked on at a time.
+
+        Args:
+            texts: n texts.
+
+        Returns:
+            The chunks' vectors in text order, float32[m, dim], rows of length one; and the number
+            of chunks of each text, int64[n], each at least one.
+
+        Raises:
+            ModelCorrupt: A model file is not the one the registry names, or cannot be read.
+        """
+        found: dict[str, NDArray[np.float32]] = {}
+        missing: list[str] = []
+        for text in dict.fromkeys(texts):
+            cached = self._documents.get(text)
+            if cached is None:
+                missing.append(text)
+            else:
+                found[text] = cached
+        for window in _windows(missing):
+            for text, chunks in zip(window, self._embed_window(window), strict=True):
+                found[text] = chunks
+                self._documents.put(text, chunks)
+        counts = np.array([len(found[text]) for text in texts], np.int64)
+        empty = np.empty((0, self.dim), np.float32)
+        return np.concatenate([empty, *(found[text] for text in texts)]), counts
+
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        """Embed a text to search with: the model's query prefix comes before it.
+
+        Returns:
+            float32[dim] of length one; for a text beyond the window the normalised mean of its
+            chunks' vectors.
+
+        Raises:
+            ModelCorrupt: A model file is not the one the registry names, or cannot be read.
+        """
+        vector = self._queries.get(text)
+        if vector is None:
+            chunks = self._embed_window([self._model.query_prefix + text])[0]
+            vector = _summed(chunks, np.zeros(1, np.int64))[0]
+            self._queries.put(text, vector)
+        return vector.copy()
+
+    def _embed_window(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+        """Return the chunk vectors of each text, float32[chunks, dim]."""
+        tokens, session = self._load()
+        rows: list[NDArray[np.int64]] = []
+        counts: list[int] = []
+        for text in texts:
+            ids = tokens.encode(text)
+            spans = chunk_spans(len(ids), max(1, self._model.window - tokens.specials))
+            rows += [tokens.framed(ids[start:stop]) for start, stop in spans]
+            counts.append(len(spans))
+        vectors = self._run(session, rows)
+        ends = np.cumsum(counts)
+        # Copies: a view in the cache would keep the whole window alive.
+        return [vectors[end - count : end].copy() for end, count in zip(ends, counts, strict=True)]
+
+    def _run(self, session: ModelSession, rows: list[NDArray[np.int64]]) -> NDArray[np.float32]:
+        planned = batches([len(row) for row in rows], max_rows=session.max_rows)
+
+        def run(batch: list[int]) -> NDArray[np.float32]:
+            return session.vectors([rows[at] for at in batch])
+
+        if self._threads == 1 or len(planned) == 1:
+            results = [run(batch) for batch in planned]
+        else:
+            # Two callers of one session: while one is in a serial part, the other computes.
+            with ThreadPoolExecutor(_CALLERS, thread_name_prefix="engram-embed") as callers:
+                results = list(callers.map(run, planned))
+        vectors = np.empty((len(rows), session.dim), np.float32)
+        vectors[list(chain.from_iterable(planned))] = np.concatenate(results)
+        return vectors
+
+    def _load(self) -> tuple[TextTokens, ModelSession]:
+        """Return the tokenizer and the session, checked and loaded at most once per process."""
+        if self._process != os.getpid():
+            # The session's threads did not survive the fork, so it can neither run nor be
+            # destroyed: joining them would hang. It stays where it is, and so may its lock.
+            self._abandoned.append(self._loaded)
+            self._loaded, self._lock, self._process = None, Lock(), os.getpid()
+        with self._lock:
+            if self._loaded is None:
+                check_sha256(self._local.onnx, self._model.onnx.sha256)
+                check_sha256(self._local.tokenizer, self._model.tokenizer.sha256)
+                tokens = TextTokens(self._local.tokenizer)
+                session = ModelSession(
+                    self._model, self._local.onnx, tokens.padding_id, self._threads
+                )
+                self._loaded = tokens, session
+            return self._loaded
+
+
+def _summed(vectors: NDArray[np.float32], starts: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Return the normalised sum, which is the normalised mean, of each run of vectors."""
+    return normalise(np.add.reduceat(vectors, starts, axis=0))
+
+
+def _windows(texts: list[str]) -> Iterator[list[str]]:
+    """Split texts into runs that are short enough to hold all their tokens at once."""
+    window: list[str] = []
+    characters = 0
+    for text in texts:
+        full = len(window) == _WINDOW_TEXTS or characters + len(text) > _WINDOW_CHARACTERS
+        if window and full:
+            yield window
+            window, characters = [], 0
+        window.append(text)
+        characters += len(text)
+    if window:
+        yield window

