@@ -267,7 +267,8 @@ class Engram:
         Ties are in insertion order.
 
         Args:
-            query: Any text; its words are matched literally, no operator has a meaning.
+            query: Any text; its words are matched literally, no operator has a meaning. Of a long
+                one the first 10,000 characters and the first 256 distinct words count.
             k: How many, 1 to 4096.
             mode: "hybrid" blends meaning and words, "cosine" is meaning alone.
             vector_weight: Share of meaning in hybrid mode, relative to `fts_weight`.
@@ -441,7 +442,10 @@ class Engram:
             f"the store holds vectors of {stored.fingerprint!r} ({stored.dim} dimensions),"
             f" the embedder is {embedder.fingerprint!r} ({embedder.dim} dimensions)"
         )
-        raise ModelMismatch(message, "open the store with its own model, or run: engram reembed")
+        raise ModelMismatch(
+            message,
+            "open the store with its own model; engram reembed, to change it, is not there yet",
+        )
 
     def _query_vector(self, text: str) -> NDArray[np.float32] | None:
         """Embed a query as the store's episodes are; None when the store has none."""

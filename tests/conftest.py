@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,6 +10,9 @@ from hypothesis import HealthCheck, settings
 from stand_ins import Clock, WordEmbedder
 
 from engram import Engram
+
+# Child processes use the installed package, as the tests do, not the sources beside them.
+os.environ["PYTHONSAFEPATH"] = "1"
 
 # Examples come from the test's name, not from chance; machines differ in speed, not in answers.
 settings.register_profile(

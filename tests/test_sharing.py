@@ -32,13 +32,12 @@ with Engram(sys.argv[1], embedder=WordEmbedder()) as memory:
 
 class OtherProcess:
     def __init__(self, path: Path) -> None:
-        support = os.pathsep.join([str(Path(__file__).parent), *sys.path])
         self.process = subprocess.Popen(
             [sys.executable, "-c", OTHER, str(path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONPATH": support},
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
         )
 
     def __enter__(self) -> OtherProcess:

@@ -26,11 +26,16 @@ _MIB = 1024 * 1024
 def inspect(path: str, *, agent_id: str | None, as_json: bool) -> None:
     """Print how many episodes, facts, entities and reflections the store PATH holds."""
     with open_existing(path, agent_id=agent_id) as memory:
-        counts = memory.counts()
+        counts, model = memory.counts(), memory.model()
     size = size_of(path)
     reflected = None if counts.last_reflection is None else from_micros(counts.last_reflection)
     if as_json:
-        print_document(_document(path, size, agent_id, counts, reflected))
+        embedding = model and {
+            "name": model.name,
+            "fingerprint": model.fingerprint,
+            "dim": model.dim,
+        }
+        print_document({**_document(path, size, agent_id, counts, reflected), "model": embedding})
         return
     line()
     line(f"Store: {path}  ({_size(size)})")
@@ -39,6 +44,8 @@ def inspect(path: str, *, agent_id: str | None, as_json: bool) -> None:
         line("  Episodes, vec index and reflections are this agent's;")
         line("  facts and entities are counted over the whole file.")
     _print_counts(counts, reflected)
+    if model is not None:
+        line(f"  Model:          {model.name or model.fingerprint} ({model.dim} dimensions)")
 
 
 def _size(size: int) -> str:

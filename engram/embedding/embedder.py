@@ -15,10 +15,10 @@ import numpy as np
 from engram.embedding.cache import LongestUnused
 from engram.embedding.digest import check_sha256
 from engram.embedding.plan import batches, chunk_spans
-from engram.embedding.protocol import normalise
 from engram.embedding.session import ModelSession
 from engram.embedding.threads import thread_count
 from engram.embedding.tokens import TextTokens
+from engram.vectors import normalise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from engram.embedding.location import LocalModel
 
 __all__ = ["OnnxEmbedder"]
+
+QUERY_CHARACTERS = 10_000
+"""Of a query, how many characters are embedded: about half a second's work."""
 
 _CALLERS = 2
 _CACHED_TEXTS = 256
@@ -165,6 +168,9 @@ class OnnxEmbedder:
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """Embed a text to search with: the model's query prefix comes before it.
 
+        A query is an answer's size, not a document's: of a longer one the first
+        `QUERY_CHARACTERS` characters count.
+
         Returns:
             float32[dim] of length one; for a text beyond the window the normalised mean of its
             chunks' vectors.
@@ -172,6 +178,7 @@ class OnnxEmbedder:
         Raises:
             ModelCorrupt: A model file is not the one the registry names, or cannot be read.
         """
+        text = text[:QUERY_CHARACTERS]
         vector = self._queries.get(text)
         if vector is None:
             chunks = self._embed_window([self._model.query_prefix + text])[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from dataclasses import dataclass
-from importlib import metadata, resources
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -175,6 +175,8 @@ def _fastembed_cache() -> Path | None:
 def _packaged(model: Model) -> LocalModel | None:
     if not model.distribution:
         return None
+    from importlib import metadata  # noqa: PLC0415 - brings half of the e-mail package
+
     try:
         onnx = Path(str(metadata.distribution(model.distribution).locate_file(model.onnx.path)))
     except metadata.PackageNotFoundError:

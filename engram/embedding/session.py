@@ -8,8 +8,8 @@ import numpy as np
 
 from engram.embedding.digest import contains
 from engram.embedding.plan import MAX_ROWS
-from engram.embedding.protocol import normalise
 from engram.errors import ModelCorrupt
+from engram.vectors import normalise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

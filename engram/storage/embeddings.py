@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from engram.vectors import normalise
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -40,15 +42,9 @@ class VectorBatch:
     vectors: NDArray[np.float32]
 
 
-def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return vectors, float32[..., dim], at unit length; zero vectors stay zero."""
-    norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return np.ascontiguousarray(vectors / np.where(norms == 0.0, 1.0, norms), dtype=np.float32)
-
-
 def as_stored(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return vectors, float32[..., dim], as they come back once stored."""
-    return unit(vectors.astype(_STORED).astype(np.float32))
+    return normalise(vectors.astype(_STORED).astype(np.float32))
 
 
 class Embeddings:
@@ -99,5 +95,5 @@ class Embeddings:
                 episodes=np.array(episodes, dtype=np.int64),
                 agents=np.array(agents, dtype=np.int64),
                 times=np.array(times, dtype=np.int64),
-                vectors=unit(raw.astype(np.float32)),
+                vectors=normalise(raw.astype(np.float32)),
             )

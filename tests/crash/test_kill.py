@@ -26,7 +26,7 @@ def write_until_killed(path: Path, seed: int, key: str | None) -> list[str]:
         [sys.executable, str(WRITER), str(path), str(seed), *([key] if key else [])],
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(WRITER.parents[1]), *sys.path])},
+        env={**os.environ, "PYTHONPATH": str(WRITER.parents[1])},
     )
     assert process.stdout is not None
     # The pipe runs ahead of us, so the kill falls wherever the writer happens to be.
