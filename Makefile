@@ -20,7 +20,7 @@ lint: .venv/tested
 	$(BIN)/lint-imports
 
 bench: .venv/tested
-	$(BIN)/pytest -p no:xdist benchmarks --benchmark-enable --benchmark-json benchmarks/results/latest.json
+	$(BIN)/pytest -p no:xdist benchmarks --benchmark-enable --benchmark-json benchmarks/results/bench.json
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

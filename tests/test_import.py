@@ -40,4 +40,5 @@ def modules_after(code: str) -> set[str]:
 def test_no_heavy_module_is_loaded(code):
     loaded = modules_after(code) - modules_after("import numpy, sqlite3")
     assert loaded & set(HEAVY) == set()
-    assert "engram.engine" in loaded
+    assert "engram" in loaded
+    assert ("engram.engine" in loaded) == ("Engram" in code)

@@ -51,7 +51,15 @@ def test_json(run, store):
         "entities": 0,
         "reflections": 0,
         "last_reflection": None,
+        "model": {
+            "name": "all-MiniLM-L6-v2-int8",
+            "fingerprint": Engram(store).model().fingerprint,
+            "dim": 384,
+        },
     }
+    assert run("inspect", store).lines[-1] == (
+        "  Model:          all-MiniLM-L6-v2-int8 (384 dimensions)"
+    )
 
 
 def test_in_memory(run):
