@@ -20,6 +20,7 @@ lint: .venv/tested
 	$(BIN)/lint-imports
 
 bench: .venv/tested
+	mkdir -p benchmarks/results
 	$(BIN)/pytest -p no:xdist benchmarks --benchmark-enable --benchmark-json benchmarks/results/bench.json
 
 .venv/bin/python:
