@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from engram.embedding import Embedder
-    from engram.models import Episode, Filters, SearchResult
-    from engram.storage import Counts, StoredModel
+    from engram.models import Counts, Episode, Filters, SearchResult, StoredModel
 
 _PAGE_MAX = 1000
 _BEYOND = 2**63
@@ -436,7 +435,10 @@ class Engram:
 
     @staticmethod
     def _check_model(embedder: Embedder, stored: StoredModel | None) -> None:
-        if stored is None or embedder.fingerprint == stored.fingerprint:
+        if stored is None or (embedder.fingerprint, embedder.dim) == (
+            stored.fingerprint,
+            stored.dim,
+        ):
             return
         message = (
             f"the store holds vectors of {stored.fingerprint!r} ({stored.dim} dimensions),"
@@ -461,7 +463,7 @@ class Engram:
         if self._index is None:
             stored = self._store.model()
             assert stored is not None  # noqa: S101 - a query was embedded for it
-            self._index = VectorIndex(self._store, stored.id, stored.dim)
+            self._index = VectorIndex(self._store, stored)
         return self._index
 
 

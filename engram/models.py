@@ -16,11 +16,13 @@ __all__ = [
     "PROVENANCES",
     "TRUSTED_PROVENANCE",
     "UNKNOWN_PROVENANCE",
+    "Counts",
     "Episode",
     "EpisodePage",
     "Filters",
     "ObserveInput",
     "SearchResult",
+    "StoredModel",
     "check_provenance",
     "is_untrusted",
     "least_trusted",
@@ -172,3 +174,46 @@ class EpisodePage:
 
     episodes: list[Episode]
     cursor: str | None = None
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """The embedding model whose vectors a store holds.
+
+    Attributes:
+        id: The store's own key for it.
+        fingerprint: What changes whenever the vectors of the same text would change.
+        name: The name it can be opened by; None for an embedder of the caller's own.
+        dim: Numbers in a vector.
+    """
+
+    id: int
+    fingerprint: str
+    name: str | None
+    dim: int
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How much a store holds.
+
+    Episodes and reflections are the agent's when counted for one; facts and entities are the
+    file's.
+
+    Attributes:
+        episodes: Episodes.
+        embedded: Episodes that have vectors.
+        facts: Facts, superseded ones included.
+        active_facts: Facts that are neither closed nor superseded.
+        entities: Named entities.
+        reflections: Runs of reflection.
+        last_reflection: When the last of them ended, in UTC.
+    """
+
+    episodes: int
+    embedded: int
+    facts: int
+    active_facts: int
+    entities: int
+    reflections: int
+    last_reflection: datetime | None

@@ -9,6 +9,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
 from stand_ins import WordEmbedder
 
 from engram import Engram, ObserveInput
@@ -161,3 +162,23 @@ def test_the_access_log_waits_for_fifty_results_or_the_end(open_memory):
     assert other._store._connection.execute(
         "SELECT DISTINCT query, (SELECT name FROM agent WHERE id = agent) FROM recall_log"
     ).fetchall() == [("note", "a")]
+
+
+def test_a_recall_that_is_interrupted_while_it_catches_up_loses_nothing(open_memory, monkeypatch):
+    reader, writer = open_memory(), open_memory()
+    writer.observe("first")
+    assert len(reader.recall("first")) == 1
+    writer.observe_many([ObserveInput(f"second {n}") for n in range(20)])
+    index, append = reader._index, reader._index._append
+
+    def interrupted(batch: object) -> None:
+        append(batch)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(index, "_append", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        reader.recall("second")
+    monkeypatch.undo()
+    for mode in ("hybrid", "cosine"):
+        found = [r.episode.id for r in reader.recall("second", 100, mode=mode)]
+        assert len(found) == len(set(found)) == 21

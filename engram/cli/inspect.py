@@ -9,12 +9,9 @@ import click
 from engram.cli.files import open_existing, size_of
 from engram.cli.options import agent_option, json_option, path_argument
 from engram.cli.output import line, minute, print_document
-from engram.times import from_micros
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from engram.storage import Counts
+    from engram.models import Counts
 
 _MIB = 1024 * 1024
 
@@ -28,14 +25,13 @@ def inspect(path: str, *, agent_id: str | None, as_json: bool) -> None:
     with open_existing(path, agent_id=agent_id) as memory:
         counts, model = memory.counts(), memory.model()
     size = size_of(path)
-    reflected = None if counts.last_reflection is None else from_micros(counts.last_reflection)
     if as_json:
         embedding = model and {
             "name": model.name,
             "fingerprint": model.fingerprint,
             "dim": model.dim,
         }
-        print_document({**_document(path, size, agent_id, counts, reflected), "model": embedding})
+        print_document({**_document(path, size, agent_id, counts), "model": embedding})
         return
     line()
     line(f"Store: {path}  ({_size(size)})")
@@ -43,7 +39,7 @@ def inspect(path: str, *, agent_id: str | None, as_json: bool) -> None:
         line(f"Agent: {agent_id}")
         line("  Episodes, vec index and reflections are this agent's;")
         line("  facts and entities are counted over the whole file.")
-    _print_counts(counts, reflected)
+    _print_counts(counts)
     if model is not None:
         line(f"  Model:          {model.name or model.fingerprint} ({model.dim} dimensions)")
 
@@ -52,21 +48,20 @@ def _size(size: int) -> str:
     return f"{size / _MIB:.1f} MB" if size >= _MIB else f"{size // 1024} KB"
 
 
-def _print_counts(counts: Counts, reflected: datetime | None) -> None:
+def _print_counts(counts: Counts) -> None:
     superseded = counts.facts - counts.active_facts
-    last = "never run" if reflected is None else f"last: {minute(reflected)}"
+    last = counts.last_reflection
+    reflected = "never run" if last is None else f"last: {minute(last)}"
     line(f"  Episodes:       {counts.episodes:6d}   (vec index: {counts.embedded})")
     line(
         f"  Facts:          {counts.facts:6d}"
         f"   (active: {counts.active_facts}, superseded: {superseded})"
     )
     line(f"  Entities:       {counts.entities:6d}")
-    line(f"  Reflections:    {counts.reflections:6d}   ({last})")
+    line(f"  Reflections:    {counts.reflections:6d}   ({reflected})")
 
 
-def _document(
-    path: str, size: int, agent_id: str | None, counts: Counts, reflected: datetime | None
-) -> dict[str, object]:
+def _document(path: str, size: int, agent_id: str | None, counts: Counts) -> dict[str, object]:
     return {
         "path": path,
         "size_bytes": size,
@@ -78,5 +73,5 @@ def _document(
         "facts_superseded": counts.facts - counts.active_facts,
         "entities": counts.entities,
         "reflections": counts.reflections,
-        "last_reflection": reflected,
+        "last_reflection": counts.last_reflection,
     }

@@ -17,6 +17,7 @@ from engram._native import top_k
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from engram.models import StoredModel
     from engram.storage import EpisodeFilter, Store, VectorBatch
 
 _EVERY_KEY = 2**63 - 1
@@ -43,35 +44,45 @@ class VectorIndex:
 
     Args:
         store: The store; only read from.
-        model: Key of the model.
-        dim: Its dimension.
+        model: The model.
     """
 
-    def __init__(self, store: Store, model: int, dim: int) -> None:
+    def __init__(self, store: Store, model: StoredModel) -> None:
         self._store = store
         self._model = model
+        self._clear()
+
+    def _clear(self) -> None:
         self._covered = 0
         self._size = 0
         self._episodes = np.empty(0, dtype=np.int64)
         self._agents = np.empty(0, dtype=np.int64)
         self._times = np.empty(0, dtype=np.int64)
         self._live = np.empty(0, dtype=np.bool_)
-        self._vectors = np.empty((0, dim), dtype=np.float32)
+        self._vectors = np.empty((0, self._model.dim), dtype=np.float32)
 
     def refresh(self) -> None:
         """Apply the changes that the transaction around this call sees and the index lacks."""
         last = self._store.last_change()
         if last == self._covered:
             return
-        if self._covered == 0:
-            self._load(0, _EVERY_KEY)
-        else:
-            for _, op, first, final in self._store.changes_after(self._covered):
-                if op == "observe":
-                    self._load(first, final)
-                else:
-                    self._drop(first, final)
+        try:
+            if self._covered == 0:
+                self._load(0, _EVERY_KEY)
+            else:
+                self._replay()
+        except BaseException:
+            # Half a change applied twice would be a wrong index: start over next time.
+            self._clear()
+            raise
         self._covered = last
+
+    def _replay(self) -> None:
+        for op, first, last in self._store.changes_after(self._covered):
+            if op == "observe":
+                self._load(first, last)
+            else:
+                self._drop(first, last)
 
     def _load(self, first: int, last: int) -> None:
         for batch in self._store.embeddings.between(first, last, self._model):

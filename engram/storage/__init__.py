@@ -6,15 +6,13 @@ from engram.storage.connection import MEMORY
 from engram.storage.embeddings import VectorBatch, as_stored
 from engram.storage.episodes import NewEpisode
 from engram.storage.filters import EpisodeFilter
-from engram.storage.store import Counts, Store, StoredModel
+from engram.storage.store import Store
 
 __all__ = [
     "MEMORY",
-    "Counts",
     "EpisodeFilter",
     "NewEpisode",
     "Store",
-    "StoredModel",
     "VectorBatch",
     "as_stored",
 ]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from engram.errors import CorruptStore
 from engram.vectors import normalise
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from engram.models import StoredModel
     from engram.storage.connection import Connection
 
 _STORED = np.dtype("<f2")
@@ -80,17 +82,25 @@ class Embeddings:
             ),
         )
 
-    def between(self, first: int, last: int, model: int) -> Iterator[VectorBatch]:
-        """Yield the model's vectors of the episodes `first` to `last`, both included."""
+    def between(self, first: int, last: int, model: StoredModel) -> Iterator[VectorBatch]:
+        """Yield the model's vectors of the episodes `first` to `last`, both included.
+
+        Raises:
+            CorruptStore: A vector does not have the model's dimension.
+        """
         cursor = self._connection.execute(
             "SELECT v.episode, coalesce(e.agent, -1), e.occurred_at, v.vector"
             " FROM embedding AS v CROSS JOIN episode AS e ON e.id = v.episode"
             " WHERE v.episode BETWEEN ? AND ? AND v.model = ? ORDER BY v.episode, v.chunk",
-            (first, last, model),
+            (first, last, model.id),
         )
         while rows := list(islice(cursor, _BATCH)):
             episodes, agents, times, vectors = zip(*rows, strict=True)
-            raw = np.frombuffer(b"".join(vectors), dtype=_STORED).reshape(len(rows), -1)
+            size = _STORED.itemsize * model.dim
+            if any(len(vector) != size for vector in vectors):
+                message = "a stored vector does not have its model's dimension"
+                raise CorruptStore(message, "restore a backup")
+            raw = np.frombuffer(b"".join(vectors), dtype=_STORED).reshape(len(rows), model.dim)
             yield VectorBatch(
                 episodes=np.array(episodes, dtype=np.int64),
                 agents=np.array(agents, dtype=np.int64),

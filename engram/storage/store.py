@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from engram.errors import Busy, CorruptStore
+from engram.errors import Busy, Closed, CorruptStore, Forked
+from engram.models import Counts, StoredModel
 from engram.storage import schema
 from engram.storage.access import AccessLog, Recall
 from engram.storage.connection import Connection
@@ -14,6 +14,7 @@ from engram.storage.embeddings import Embeddings
 from engram.storage.episodes import Episodes, NewEpisode
 from engram.storage.labels import Labels
 from engram.storage.text import TextIndex
+from engram.times import from_micros
 
 if TYPE_CHECKING:
     import os
@@ -25,33 +26,6 @@ if TYPE_CHECKING:
 
 
 Op = Literal["observe", "forget"]
-
-
-@dataclass(frozen=True, slots=True)
-class StoredModel:
-    """The embedding model whose vectors the store holds."""
-
-    id: int
-    fingerprint: str
-    name: str | None
-    dim: int
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """How much a store holds.
-
-    `episodes`, `embedded`, `reflections` and `last_reflection` (microseconds) are the agent's when
-    counted for one; facts and entities are the file's.
-    """
-
-    episodes: int
-    embedded: int
-    facts: int
-    active_facts: int
-    entities: int
-    reflections: int
-    last_reflection: int | None
 
 
 class Store:
@@ -182,11 +156,11 @@ class Store:
         """Return the sequence number of the last committed write, 0 before the first."""
         return self._connection.execute("SELECT max(seq) FROM change").get or 0
 
-    def changes_after(self, seq: int) -> Iterator[tuple[int, Op, int, int]]:
-        """Yield `(seq, op, first, last)` of each write after `seq`, in order."""
+    def changes_after(self, seq: int) -> Iterator[tuple[Op, int, int]]:
+        """Yield `(op, first, last)` of each write after `seq`, in order."""
         return iter(
             self._connection.execute(
-                "SELECT seq, op, first, last FROM change WHERE seq > ? ORDER BY seq", (seq,)
+                "SELECT op, first, last FROM change WHERE seq > ? ORDER BY seq", (seq,)
             )
         )
 
@@ -211,6 +185,10 @@ class Store:
         one = self._connection.execute
         scope = "TRUE" if agent is None else "agent = (SELECT id FROM agent WHERE name = ?1)"
         bindings = () if agent is None else (agent,)
+        reflected = one(
+            f"SELECT max(finished_at) FROM reflection WHERE {scope}",  # noqa: S608
+            bindings,
+        ).get
         return Counts(
             episodes=one(f"SELECT count(*) FROM episode WHERE {scope}", bindings).get,  # noqa: S608
             embedded=one(
@@ -224,10 +202,7 @@ class Store:
             ).get,
             entities=one("SELECT count(*) FROM entity").get,
             reflections=one(f"SELECT count(*) FROM reflection WHERE {scope}", bindings).get,  # noqa: S608
-            last_reflection=one(
-                f"SELECT max(finished_at) FROM reflection WHERE {scope}",  # noqa: S608
-                bindings,
-            ).get,
+            last_reflection=None if reflected is None else from_micros(reflected),
         )
 
     def check(self) -> list[str]:
@@ -248,8 +223,9 @@ class Store:
         return problems
 
     def close(self) -> None:
-        """Write what waits and close the file; closing twice is harmless."""
+        """Write what waits, if it can be, and close the file; closing twice is harmless."""
         try:
-            self.flush()
+            with suppress(Busy, Closed, Forked):
+                self.flush()
         finally:
             self._connection.close()

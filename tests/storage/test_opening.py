@@ -232,3 +232,27 @@ def test_opening_leaves_the_environment_alone(path, monkeypatch):
     before = dict(os.environ)
     Engram(path).close()
     assert dict(os.environ) == before
+
+
+def test_closing_with_entries_that_cannot_be_written(open_memory, path):
+    memory = open_memory(busy_timeout=0.05)
+    memory.observe("x")
+    memory.recall("x")
+    blocker = apsw.Connection(str(path))
+    blocker.execute("BEGIN IMMEDIATE")
+    memory.close()
+    memory.close()
+    blocker.execute("ROLLBACK")
+    assert open_memory().count() == 1
+
+
+def test_a_vector_of_the_wrong_size_is_damage(path, memory):
+    memory.observe("x")
+    memory.close()
+    raw = apsw.Connection(str(path))
+    raw.execute("UPDATE embedding SET vector = x'00'")
+    raw.close()
+    with Engram(path, embedder=WordEmbedder()) as damaged:
+        for _ in range(2):
+            with pytest.raises(CorruptStore):
+                damaged.recall("x")
