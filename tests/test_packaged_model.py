@@ -33,9 +33,14 @@ def test_a_sentence_anywhere_in_a_long_text_is_found(memory, part):
     words = (FILLER * 180).split()
     at = int(len(words) * part)
     uid = memory.observe(" ".join([*words[:at], NEEDLE, *words[at:]]))
-    found = memory.recall("Where did grandmother hide the necklace?", 50, mode="cosine")
-    assert found[0].episode.id == uid
-    assert len({r.episode.id for r in found}) == len(found) == memory.count()
+    question = "Where did grandmother hide the necklace?"
+    assert memory.recall(question, 1)[0].episode.id == uid
+    by_meaning = memory.recall(question, 50, mode="cosine")
+    places = {r.episode.content: place for place, r in enumerate(by_meaning)}
+    assert len(places) == len(by_meaning) == memory.count()
+    # Without the sentence the same text would be where the plain filler is: last.
+    assert places[memory.get(uid).content] < places[FILLER * 60]
+    assert places[memory.get(uid).content] <= 1
     memory.forget(uid)
 
 
