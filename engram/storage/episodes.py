@@ -38,6 +38,8 @@ class NewEpisode:
     emotional_valence: float = 0.0
     provenance: str = "external"
     quarantined: bool = False
+    summary_of: tuple[str, ...] = ()
+    importance: float = 1.0
 
 
 _COLUMNS = (
@@ -85,6 +87,18 @@ class Episodes:
             ),
         )
         self._labels.add((key, e.actors, e.tags) for key, e in zip(keys, new, strict=True))
+        self._connection.executemany(
+            "INSERT INTO episode_source VALUES (?, ?, ?)",
+            (
+                (key, position, uids.to_stored(source))
+                for key, e in zip(keys, new, strict=True)
+                for position, source in enumerate(e.summary_of)
+            ),
+        )
+        self._connection.executemany(
+            "INSERT INTO strength (episode, importance) VALUES (?, ?)",
+            ((k, e.importance) for k, e in zip(keys, new, strict=True) if e.importance != 1.0),
+        )
         return keys
 
     def key(self, uid: str, agent: str | None) -> int | None:
@@ -165,8 +179,24 @@ class Episodes:
         found = list(rows)
         if not found:
             return []
-        labels = self._labels.of(np.array([row[0] for row in found], dtype=np.int64))
-        return [_episode(row, labels.get(row[0], ([], []))) for row in found]
+        keys = np.array([row[0] for row in found], dtype=np.int64)
+        labels, sources = self._labels.of(keys), self._sources(keys)
+        return [
+            _episode(row, labels.get(row[0], ([], [])), sources.get(row[0], [])) for row in found
+        ]
+
+    def _sources(self, keys: NDArray[np.int64]) -> dict[int, list[str]]:
+        """Return the ids of the episodes that each summary among the given ones stands for."""
+        sources: dict[int, list[str]] = {}
+        rows = self._connection.execute(
+            "SELECT s.episode, s.source FROM carray(?) AS k"
+            " CROSS JOIN episode_source AS s ON s.episode = k.value"
+            " ORDER BY s.episode, s.position",
+            (apsw.carray(keys),),
+        )
+        for episode, source in rows:
+            sources.setdefault(episode, []).append(uids.from_stored(source))
+        return sources
 
     def remove(self, key: int) -> None:
         """Delete an episode's row and, by cascade, its vectors, strength and edges."""
@@ -174,7 +204,9 @@ class Episodes:
         self._connection.execute("DELETE FROM episode WHERE id = ?", (key,))
 
 
-def _episode(row: _Row, labels: tuple[list[str], list[str]]) -> tuple[tuple[int, int], Episode]:
+def _episode(
+    row: _Row, labels: tuple[list[str], list[str]], sources: list[str]
+) -> tuple[tuple[int, int], Episode]:
     key, uid, content, occurred_at, salience, valence, importance, agent, source, mark = row
     actors, tags = labels
     return (occurred_at, key), Episode(
@@ -185,6 +217,7 @@ def _episode(row: _Row, labels: tuple[list[str], list[str]]) -> tuple[tuple[int,
         tags=tags,
         salience=salience,
         emotional_valence=valence,
+        summary_of=sources,
         importance_score=importance,
         agent_id=agent,
         provenance=source,

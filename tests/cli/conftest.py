@@ -1,8 +1,7 @@
-"""Run `engram` commands in this process, with the packaged model loaded once for all tests."""
+"""Run `engram` commands in this process, each test in a folder of its own."""
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,12 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from engram.cli import main
-from engram.embedding import resolve
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-_resolve_once = functools.cache(resolve)
 
 
 @dataclass
@@ -50,8 +46,7 @@ Run = Callable[..., Outcome]
 
 
 @pytest.fixture(autouse=True)
-def _one_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("engram.engine.resolve", _resolve_once)
+def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 

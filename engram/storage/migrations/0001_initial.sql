@@ -97,6 +97,14 @@ CREATE TABLE episode_label (
 
 CREATE INDEX episode_by_label ON episode_label (label, episode);
 
+-- The episodes a summary stands for, by public id: they are gone once it is written.
+CREATE TABLE episode_source (
+    episode INTEGER NOT NULL REFERENCES episode ON DELETE CASCADE,
+    position INTEGER NOT NULL,
+    source ANY NOT NULL,
+    PRIMARY KEY (episode, position)
+) STRICT, WITHOUT ROWID;
+
 -- One or more vectors per episode: float16, little-endian, unit length.
 CREATE TABLE embedding (
     id INTEGER PRIMARY KEY,
@@ -174,6 +182,12 @@ CREATE INDEX fact_by_subject ON fact (subject, predicate);
 CREATE INDEX fact_by_object ON fact (object);
 CREATE INDEX fact_by_successor ON fact (superseded_by) WHERE superseded_by IS NOT NULL;
 CREATE INDEX fact_by_reflection ON fact (reflection) WHERE reflection IS NOT NULL;
+
+-- Predicates that hold many values at once; all others hold one.
+CREATE TABLE predicate (
+    name TEXT PRIMARY KEY,
+    multi INTEGER NOT NULL CHECK (multi IN (0, 1))
+) STRICT, WITHOUT ROWID;
 
 -- Where a fact came from: an episode, or a name the caller gave. The provenance stays when the
 -- episode goes, so forgetting a source never makes a fact more trusted.

@@ -1,16 +1,14 @@
-"""`Engram`: the facade. It checks arguments and delegates; it holds no SQL and no maths."""
+"""Episodes: remembering, recalling, listing and forgetting them."""
 
 from __future__ import annotations
 
 import uuid
 import warnings
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from engram import arguments
-from engram.embedding import check_embedder, embed_documents, embed_query, resolve
-from engram.errors import InvalidArgument, InvalidType, ModelMismatch, NotFound
-from engram.index import VectorIndex
+from engram.engine.session import Session
+from engram.errors import InvalidArgument, InvalidType, NotFound
 from engram.models import (
     DEFAULT_PROVENANCE,
     EpisodePage,
@@ -18,117 +16,21 @@ from engram.models import (
     check_provenance,
 )
 from engram.retrieval import MAX_K, MODES, Query, recall
-from engram.storage import NewEpisode, Store, as_stored
+from engram.storage import NewEpisode
 from engram.times import to_micros
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterable
-    from types import TracebackType
+    from collections.abc import Iterable
+    from datetime import datetime
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from engram.embedding import Embedder
-    from engram.models import Counts, Episode, Filters, SearchResult, StoredModel
+    from engram.models import Episode, Filters, SearchResult
 
 _PAGE_MAX = 1000
 _BEYOND = 2**63
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
-class Engram:
-    """A memory in one SQLite file.
-
-    One instance may be used from many threads; several instances, in threads or processes, may
-    share a file, and each sees the others' commits at its next call. Use it as a context manager
-    or call `close`.
-
-    Args:
-        path: The store file, made when missing; ":memory:" lives with the instance.
-        embedder_model: Name of a local model, or a folder with an ONNX file and a tokenizer. None
-            is the model the store was written with; for a new store bge-small if it is on this
-            machine, else the packaged all-MiniLM-L6-v2.
-        embedder: Any object with `dim`, `fingerprint` and `embed(texts) -> float32[n, dim]`,
-            instead of a model.
-        agent_id: Whose memory this is: every write carries it and every read is limited to it, by
-            equality. None reads everything and writes without an agent.
-        key: Passphrase; the file is encrypted, SQLCipher 4 compatible.
-        durability: "normal": a commit survives the death of the process, and the power cut may
-            take the last ones, never the store. "full": a commit survives both.
-        busy_timeout: Seconds to wait while another connection writes.
-        clock: Where "now" comes from.
-
-    Raises:
-        CannotOpen: The folder is missing or may not be written to.
-        NotAStore: The file is something else, or the key is missing or wrong.
-        StoreTooNew: A newer engram made the store.
-        ModelMissing: The named model is not on this machine.
-        ModelMismatch: The store holds another model's vectors.
-        InvalidArgument, InvalidType: An argument is refused.
-    """
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str] = ":memory:",
-        *,
-        embedder_model: str | None = None,
-        embedder: Embedder | None = None,
-        agent_id: str | None = None,
-        key: str | None = None,
-        durability: Literal["normal", "full"] = "normal",
-        busy_timeout: float = 10.0,
-        clock: Callable[[], datetime] = _utc_now,
-    ) -> None:
-        if embedder is not None and embedder_model is not None:
-            message = "embedder and embedder_model were both given"
-            raise InvalidArgument(message, "pass one of them")
-        if embedder is not None:
-            check_embedder(embedder)
-        if durability not in ("normal", "full"):
-            message = "durability must be 'normal' or 'full'"
-            raise InvalidArgument(message)
-        if key is not None and not isinstance(key, str):
-            message = f"key must be a str, not {type(key).__name__}"
-            raise InvalidType(message)
-        self._agent = None if agent_id is None else arguments.text(agent_id, "agent_id")
-        timeout = arguments.number(busy_timeout, "busy_timeout", 0.0, 3600.0)
-        self._clock = clock
-        self._embedder = embedder if embedder_model is None else resolve(embedder_model)
-        self._store = Store(path, self._now(), key=key, busy_timeout=timeout, durability=durability)
-        self._index: VectorIndex | None = None
-        try:
-            if self._embedder is not None:
-                with self._store.reading():
-                    self._check_model(self._embedder, self._store.model())
-        except BaseException:
-            self._store.close()
-            raise
-
-    @property
-    def agent_id(self) -> str | None:
-        """Whose memory this is; None is everyone's."""
-        return self._agent
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Write buffered access-log entries and close the file; closing twice is harmless."""
-        self._store.close()
-
-    # Writing
+class EpisodeMemory(Session):
+    """The calls about episodes."""
 
     def observe(
         self,
@@ -193,13 +95,11 @@ class Engram:
         new = [self._new_episode(item, now, at, len(items)) for at, item in enumerate(items)]
         if not new:
             return []
-        embedder = self._the_embedder()
-        vectors, counts = embed_documents(embedder, [episode.content for episode in new])
+        embedder, vectors, counts = self._embed([episode.content for episode in new])
         with self._store.writing():
-            stored = self._store.model()
-            self._check_model(embedder, stored)
-            model = stored.id if stored else self._add_model(embedder)
+            model = self._model_for_writing(embedder)
             self._store.add_episodes(new, vectors, counts, model=model, agent=self._agent, now=now)
+        self._emit("memory_written", [{"memory_id": e.uid, "kind": "episodic"} for e in new])
         return [episode.uid for episode in new]
 
     @staticmethod
@@ -242,8 +142,7 @@ class Engram:
             if key is None:
                 raise self._not_found()
             self._store.remove_episode(key, self._now())
-
-    # Reading
+        self._emit("memory_forgotten", [{"memory_id": uid, "kind": "episodic"}])
 
     def recall(
         self,
@@ -382,89 +281,9 @@ class Engram:
         with self._store.reading():
             return self._store.episodes.count(allowed)
 
-    def list_agents(self) -> list[str]:
-        """Return the agents that have episodes in the file, sorted."""
-        with self._store.reading():
-            return self._store.agents()
-
-    def counts(self) -> Counts:
-        """Return how much the store holds: this agent's episodes, the file's facts."""
-        with self._store.reading():
-            return self._store.counts(self._agent)
-
-    def model(self) -> StoredModel | None:
-        """Return the embedding model whose vectors the store holds, None before the first write."""
-        with self._store.reading():
-            return self._store.model()
-
-    def check(self) -> list[str]:
-        """Return what is wrong with the file, an empty list when it is sound.
-
-        Reads everything: SQLite's integrity check, references between rows, and the full-text
-        index against the episodes.
-        """
-        return self._store.check()
-
-    # Shared steps
-
-    def _now(self) -> int:
-        return to_micros(self._clock(), "clock()")
-
     @staticmethod
     def _not_found() -> NotFound:
         return NotFound("there is no such episode", "it may be forgotten, or another agent's")
-
-    def _scope(self, cross_agent: bool) -> str | None:
-        return None if arguments.flag(cross_agent, "cross_agent") else self._agent
-
-    def _the_embedder(self) -> Embedder:
-        if self._embedder is None:
-            with self._store.reading():
-                stored = self._store.model()
-            if stored is not None and stored.name is None:
-                message = "the store holds vectors of an embedder that was passed as embedder="
-                raise ModelMismatch(message, "pass the same one again")
-            self._embedder = resolve(None, stored=stored.name if stored else None)
-        return self._embedder
-
-    def _add_model(self, embedder: Embedder) -> int:
-        name = getattr(embedder, "name", None)
-        return self._store.add_model(
-            embedder.fingerprint, name if isinstance(name, str) else None, embedder.dim
-        )
-
-    @staticmethod
-    def _check_model(embedder: Embedder, stored: StoredModel | None) -> None:
-        if stored is None or (embedder.fingerprint, embedder.dim) == (
-            stored.fingerprint,
-            stored.dim,
-        ):
-            return
-        message = (
-            f"the store holds vectors of {stored.fingerprint!r} ({stored.dim} dimensions),"
-            f" the embedder is {embedder.fingerprint!r} ({embedder.dim} dimensions)"
-        )
-        raise ModelMismatch(
-            message,
-            "open the store with its own model; engram reembed, to change it, is not there yet",
-        )
-
-    def _query_vector(self, text: str) -> NDArray[np.float32] | None:
-        """Embed a query as the store's episodes are; None when the store has none."""
-        with self._store.reading():
-            stored = self._store.model()
-        if stored is None:
-            return None
-        embedder = self._the_embedder()
-        self._check_model(embedder, stored)
-        return as_stored(embed_query(embedder, text))
-
-    def _current_index(self) -> VectorIndex:
-        if self._index is None:
-            stored = self._store.model()
-            assert stored is not None  # noqa: S101 - a query was embedded for it
-            self._index = VectorIndex(self._store, stored)
-        return self._index
 
 
 def _read_cursor(cursor: str) -> tuple[int, int]:

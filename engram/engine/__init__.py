@@ -1,0 +1,47 @@
+"""`Engram`: the facade. It checks arguments and delegates; it holds no SQL and no maths."""
+
+from __future__ import annotations
+
+from engram.engine.cognition import Cognition
+from engram.engine.episodes import EpisodeMemory
+from engram.engine.erasure import Erasure
+from engram.engine.facts import FactMemory
+from engram.engine.transfer import Transfer
+
+__all__ = ["Engram"]
+
+
+class Engram(EpisodeMemory, FactMemory, Cognition, Erasure, Transfer):
+    """A memory in one SQLite file.
+
+    One instance may be used from many threads; several instances, in threads or processes, may
+    share a file, and each sees the others' commits at its next call. Use it as a context manager
+    or call `close`.
+
+    Args:
+        path: The store file, made when missing; ":memory:" lives with the instance.
+        embedder_model: Name of a local model, or a folder with an ONNX file and a tokenizer. None
+            is the model the store was written with; for a new store bge-small if it is on this
+            machine, else the packaged all-MiniLM-L6-v2.
+        embedder: Any object with `dim`, `fingerprint` and `embed(texts) -> float32[n, dim]`,
+            instead of a model.
+        agent_id: Whose memory this is: every write carries it and every read is limited to it, by
+            equality. None reads everything and writes without an agent.
+        key: Passphrase; the file is encrypted, SQLCipher 4 compatible.
+        durability: "normal": a commit survives the death of the process, and the power cut may
+            take the last ones, never the store. "full": a commit survives both.
+        busy_timeout: Seconds to wait while another connection writes.
+        clock: Where "now" comes from.
+        decay_config: How importance fades, see `DecayConfig`.
+        llm: The language model that `reflect` and `compress` ask; nothing else uses it.
+        events_path: A file that gets a line for every memory written or forgotten; None is
+            `ENGRAM_EVENTS_PATH`, and without that no file is made.
+
+    Raises:
+        CannotOpen: The folder is missing or may not be written to.
+        NotAStore: The file is something else, or the key is missing or wrong.
+        StoreTooNew: A newer engram made the store.
+        ModelMissing: The named model is not on this machine.
+        ModelMismatch: The store holds another model's vectors.
+        InvalidArgument, InvalidType: An argument is refused.
+    """

@@ -1,0 +1,201 @@
+"""What every call of an `Engram` leans on: store, scope, embedder, clock, events."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal, Self
+
+from engram import arguments
+from engram.cognition.decay import DecayConfig
+from engram.embedding import check_embedder, embed_documents, embed_query, resolve
+from engram.errors import InvalidArgument, InvalidType, ModelMismatch
+from engram.events import EventLog, resolve_events_path
+from engram.index import VectorIndex
+from engram.storage import Store, as_stored
+from engram.times import to_micros
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from types import TracebackType
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from engram.embedding import Embedder
+    from engram.llm import LLMAdapter
+    from engram.models import Counts, StoredModel
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Session:
+    """An open store, seen by one agent or by all."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] = ":memory:",
+        *,
+        embedder_model: str | None = None,
+        embedder: Embedder | None = None,
+        agent_id: str | None = None,
+        key: str | None = None,
+        durability: Literal["normal", "full"] = "normal",
+        busy_timeout: float = 10.0,
+        clock: Callable[[], datetime] = _utc_now,
+        decay_config: DecayConfig | None = None,
+        llm: LLMAdapter | None = None,
+        events_path: str | os.PathLike[str] | None = None,
+    ) -> None:
+        if embedder is not None and embedder_model is not None:
+            message = "embedder and embedder_model were both given"
+            raise InvalidArgument(message, "pass one of them")
+        if embedder is not None:
+            check_embedder(embedder)
+        if durability not in ("normal", "full"):
+            message = "durability must be 'normal' or 'full'"
+            raise InvalidArgument(message)
+        if key is not None and not isinstance(key, str):
+            message = f"key must be a str, not {type(key).__name__}"
+            raise InvalidType(message)
+        self._agent = None if agent_id is None else arguments.text(agent_id, "agent_id")
+        timeout = arguments.number(busy_timeout, "busy_timeout", 0.0, 3600.0)
+        self._clock = clock
+        self._decay_config = decay_config or DecayConfig()
+        self._llm = llm
+        self._embedder = embedder if embedder_model is None else resolve(embedder_model)
+        self._store = Store(path, self._now(), key=key, busy_timeout=timeout, durability=durability)
+        self._index: VectorIndex | None = None
+        log = resolve_events_path(events_path)
+        self._events = None if log is None else EventLog(log)
+        try:
+            if self._embedder is not None:
+                with self._store.reading():
+                    self._check_model(self._embedder, self._store.model())
+        except BaseException:
+            self._store.close()
+            raise
+
+    @property
+    def agent_id(self) -> str | None:
+        """Whose memory this is; None is everyone's."""
+        return self._agent
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Write buffered access-log entries and close the file; closing twice is harmless."""
+        self._store.close()
+
+    def list_agents(self) -> list[str]:
+        """Return the agents that have episodes in the file, sorted."""
+        with self._store.reading():
+            return self._store.agents()
+
+    def counts(self) -> Counts:
+        """Return how much the store holds: this agent's episodes, the file's facts."""
+        with self._store.reading():
+            return self._store.counts(self._agent)
+
+    def model(self) -> StoredModel | None:
+        """Return the embedding model whose vectors the store holds, None before the first write."""
+        with self._store.reading():
+            return self._store.model()
+
+    def check(self) -> list[str]:
+        """Return what is wrong with the file, an empty list when it is sound.
+
+        Reads everything: SQLite's integrity check, references between rows, and the full-text
+        index against the episodes.
+        """
+        return self._store.check()
+
+    def _now(self) -> int:
+        return to_micros(self._clock(), "clock()")
+
+    def _scope(self, cross_agent: bool) -> str | None:
+        return None if arguments.flag(cross_agent, "cross_agent") else self._agent
+
+    def _the_embedder(self) -> Embedder:
+        if self._embedder is None:
+            with self._store.reading():
+                stored = self._store.model()
+            if stored is not None and stored.name is None:
+                message = "the store holds vectors of an embedder that was passed as embedder="
+                raise ModelMismatch(message, "pass the same one again")
+            self._embedder = resolve(None, stored=stored.name if stored else None)
+        return self._embedder
+
+    def _add_model(self, embedder: Embedder) -> int:
+        name = getattr(embedder, "name", None)
+        return self._store.add_model(
+            embedder.fingerprint, name if isinstance(name, str) else None, embedder.dim
+        )
+
+    @staticmethod
+    def _check_model(embedder: Embedder, stored: StoredModel | None) -> None:
+        if stored is None or (embedder.fingerprint, embedder.dim) == (
+            stored.fingerprint,
+            stored.dim,
+        ):
+            return
+        message = (
+            f"the store holds vectors of {stored.fingerprint!r} ({stored.dim} dimensions),"
+            f" the embedder is {embedder.fingerprint!r} ({embedder.dim} dimensions)"
+        )
+        raise ModelMismatch(
+            message,
+            "open the store with its own model; engram reembed, to change it, is not there yet",
+        )
+
+    def _query_vector(self, text: str) -> NDArray[np.float32] | None:
+        """Embed a query as the store's episodes are; None when the store has none."""
+        with self._store.reading():
+            stored = self._store.model()
+        if stored is None:
+            return None
+        embedder = self._the_embedder()
+        self._check_model(embedder, stored)
+        return as_stored(embed_query(embedder, text))
+
+    def _current_index(self) -> VectorIndex:
+        if self._index is None:
+            stored = self._store.model()
+            assert stored is not None  # noqa: S101 - a query was embedded for it
+            self._index = VectorIndex(self._store, stored)
+        return self._index
+
+    def _embed(
+        self, texts: Sequence[str]
+    ) -> tuple[Embedder, NDArray[np.float32], NDArray[np.int64]]:
+        """Embed texts to be stored: the embedder, the chunks' vectors, the chunks of each."""
+        embedder = self._the_embedder()
+        return embedder, *embed_documents(embedder, texts)
+
+    def _model_for_writing(self, embedder: Embedder) -> int:
+        """Return the key of the embedder's model, inside a write transaction.
+
+        Raises:
+            ModelMismatch: The store holds another model's vectors.
+        """
+        stored = self._store.model()
+        self._check_model(embedder, stored)
+        return stored.id if stored else self._add_model(embedder)
+
+    def _emit(
+        self, event: str, data: Iterable[Mapping[str, object]], *, run_id: str | None = None
+    ) -> None:
+        """Append events for what was just committed; called after the commit, never inside."""
+        if self._events is not None:
+            self._events.emit_many(event, self._agent, list(data), run_id=run_id)
