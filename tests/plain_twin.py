@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
+import pytest
 from stand_ins import WordEmbedder
+
+from engram import SearchResult
 
 
 @dataclass(frozen=True)
@@ -104,3 +107,13 @@ class PlainMemory:
         return {
             uid: (score - low) / (high - low) if high > low else 1.0 for uid, score in pool.items()
         }
+
+
+def same_ranking(found: list[SearchResult], expected: list[tuple[str, float]]) -> bool:
+    """Same scores, same episodes; those whose scores differ by mere rounding may trade places."""
+    rounding = 1e-6
+    scores = [score for _, score in expected]
+    cut = scores[-1] + rounding if scores else 0.0
+    return [r.score for r in found] == pytest.approx(scores, abs=rounding) and {
+        r.episode.id for r in found if r.score > cut
+    } == {uid for uid, score in expected if score > cut}

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_twin import PlainMemory, Row
+from plain_twin import PlainMemory, Row, same_ranking
 from stand_ins import Clock, WordEmbedder
 
-from engram import Engram, ObserveInput, SearchResult
+from engram import Engram, ObserveInput
 from engram.errors import InvalidArgument, InvalidType
 
 WORDS = ["tea", "coffee", "berlin", "paris", "alice", "bob", "roadmap", "piano", "cat", "lunch"]
@@ -54,16 +54,6 @@ def fill(made: list[tuple[Any, ...]], agent: str | None) -> tuple[Engram, PlainM
         twin.rows.append(Row(uid, content, writer, at, tags, actors, provenance, quarantined))
     memory._agent = agent
     return memory, twin
-
-
-def same_ranking(found: list[SearchResult], expected: list[tuple[str, float]]) -> bool:
-    """Same scores, same episodes; those whose scores differ by mere rounding may trade places."""
-    rounding = 1e-6
-    scores = [score for _, score in expected]
-    cut = scores[-1] + rounding if scores else 0.0
-    return [r.score for r in found] == pytest.approx(scores, abs=rounding) and {
-        r.episode.id for r in found if r.score > cut
-    } == {uid for uid, score in expected if score > cut}
 
 
 @settings(max_examples=150)
