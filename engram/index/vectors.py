@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engram._native import top_k
+from engram.errors import CorruptStore
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -90,6 +91,10 @@ class VectorIndex:
 
     def _append(self, batch: VectorBatch) -> None:
         start, end = self._size, self._size + len(batch.episodes)
+        before = self._episodes[start - 1 : start] if start else batch.episodes[:1]
+        if (np.diff(batch.episodes, prepend=before) < 0).any():
+            message = "the stored vectors are not in the order of their episodes"
+            raise CorruptStore(message, "restore a backup")
         if end > len(self._episodes):
             self._grow(max(end, 2 * len(self._episodes), 64))
         self._episodes[start:end] = batch.episodes

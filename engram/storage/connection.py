@@ -76,6 +76,10 @@ def named_errors() -> Iterator[None]:
     except apsw.ConnectionClosedError:
         message = "this Engram is closed"
         raise Closed(message, "open a new one") from None
+    except UnicodeDecodeError:
+        # Its text would quote the damaged one.
+        message = "a stored text is damaged"
+        raise CorruptStore(message, "restore a backup") from None
     except apsw.Error as error:
         for kind, (named, message, hint) in _ERRORS.items():
             if isinstance(error, kind):

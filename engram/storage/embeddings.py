@@ -86,7 +86,7 @@ class Embeddings:
         """Yield the model's vectors of the episodes `first` to `last`, both included.
 
         Raises:
-            CorruptStore: A vector does not have the model's dimension.
+            CorruptStore: A vector is not finite or not of the model's dimension.
         """
         cursor = self._connection.execute(
             "SELECT v.episode, coalesce(e.agent, -1), e.occurred_at, v.vector"
@@ -95,15 +95,18 @@ class Embeddings:
             (first, last, model.id),
         )
         while rows := list(islice(cursor, _BATCH)):
-            episodes, agents, times, vectors = zip(*rows, strict=True)
-            size = _STORED.itemsize * model.dim
-            if any(len(vector) != size for vector in vectors):
-                message = "a stored vector does not have its model's dimension"
-                raise CorruptStore(message, "restore a backup")
-            raw = np.frombuffer(b"".join(vectors), dtype=_STORED).reshape(len(rows), model.dim)
-            yield VectorBatch(
-                episodes=np.array(episodes, dtype=np.int64),
-                agents=np.array(agents, dtype=np.int64),
-                times=np.array(times, dtype=np.int64),
-                vectors=normalise(raw.astype(np.float32)),
-            )
+            yield _batch(rows, model.dim)
+
+
+def _batch(rows: list[tuple[int, int, int, bytes]], dim: int) -> VectorBatch:
+    """Turn rows into columns; in a damaged file a row can hold anything."""
+    *keys, blobs = zip(*rows, strict=True)
+    try:
+        episodes, agents, times = (np.array(column, dtype=np.int64) for column in keys)
+        vectors = np.frombuffer(b"".join(blobs), dtype=_STORED).reshape(len(rows), dim)
+    except (TypeError, ValueError, OverflowError):
+        vectors = np.full((1, 1), np.nan)
+    if not np.isfinite(vectors).all():
+        message = "a stored vector is not finite or not of its model's dimension"
+        raise CorruptStore(message, "restore a backup")
+    return VectorBatch(episodes, agents, times, normalise(vectors.astype(np.float32)))
