@@ -18,6 +18,7 @@ lint: .venv/tested
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 bench: .venv/tested
 	mkdir -p benchmarks/results
