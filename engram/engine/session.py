@@ -65,11 +65,13 @@ class Session:
         self._clock = clock
         self._decay_config = decay_config or DecayConfig()
         self._llm = llm
+        log = resolve_events_path(events_path)
+        self._events = (
+            None if log is None else EventLog(log, fsync=durability == "full", clock=clock)
+        )
         self._embedder = embedder if embedder_model is None else resolve(embedder_model)
         self._store = Store(path, self._now(), key=key, busy_timeout=timeout, durability=durability)
         self._index: VectorIndex | None = None
-        log = resolve_events_path(events_path)
-        self._events = None if log is None else EventLog(log)
         try:
             if self._embedder is not None:
                 with self._store.reading():
