@@ -5,10 +5,11 @@ Messages name the argument and the type of the value, never the value's contents
 
 from __future__ import annotations
 
+import json
 import math
 import numbers
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from engram.errors import InvalidArgument, InvalidType
@@ -18,6 +19,9 @@ from engram.times import to_micros
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+
+_JSON_DEPTH = 100
 
 
 def text(value: object, argument: str) -> str:
@@ -121,6 +125,42 @@ def flag(value: object, argument: str) -> bool:
         message = f"{argument} must be a bool, not {type(value).__name__}"
         raise InvalidType(message)
     return value
+
+
+def json_object(value: object, argument: str) -> str | None:
+    """Return `value` as the text of a JSON object; None where there is nothing in it.
+
+    Raises:
+        InvalidType: It is no mapping, or holds something that JSON has no form for.
+        InvalidArgument: It holds NaN, an infinity or lone surrogates, or nests too deep.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        message = f"{argument} must be a mapping, not {type(value).__name__}"
+        raise InvalidType(message)
+    members = dict(value)
+    _check_json(members, argument, _JSON_DEPTH)
+    return json.dumps(members, ensure_ascii=False, separators=(",", ":")) if members else None
+
+
+def _check_json(value: object, argument: str, depth: int) -> None:
+    if depth == 0:
+        message = f"{argument} nests deeper than {_JSON_DEPTH} levels"
+        raise InvalidArgument(message)
+    if isinstance(value, dict):
+        names(value, f"the keys of {argument}")
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        for part in value:
+            _check_json(part, argument, depth - 1)
+    elif isinstance(value, str):
+        text(value, argument)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        number(value, argument)
+    elif value is not None and not isinstance(value, bool):
+        message = f"{argument} holds a {type(value).__name__}, which JSON has no form for"
+        raise InvalidType(message)
 
 
 def allowed(scope: str | None, filters: Filters, as_of: datetime | None = None) -> EpisodeFilter:

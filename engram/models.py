@@ -79,6 +79,7 @@ class ObserveInput:
         timestamp: When it happened; a naive datetime is UTC; None is the time of the call.
         provenance: Where the text came from: "user", "tool" or "external".
         quarantined: The writer had read untrusted content before.
+        metadata: A JSON object to keep with the episode.
     """
 
     content: str
@@ -89,6 +90,7 @@ class ObserveInput:
     timestamp: datetime | None = None
     provenance: str = DEFAULT_PROVENANCE
     quarantined: bool = False
+    metadata: dict[str, object] = field(default_factory=dict)
 
 
 class Filters(TypedDict, total=False):
@@ -128,6 +130,7 @@ class Episode:
         agent_id: Who wrote it; None when the writer had no agent id.
         provenance: "user", "tool", "external", or "unknown" for old rows.
         quarantined: The writer had read untrusted content before.
+        metadata: The JSON object it was observed with.
     """
 
     id: str
@@ -142,6 +145,7 @@ class Episode:
     agent_id: str | None = None
     provenance: str = UNKNOWN_PROVENANCE
     quarantined: bool = False
+    metadata: dict[str, object] = field(default_factory=dict)
 
 
 @dataclass

@@ -20,7 +20,7 @@ from engram.storage import NewEpisode
 from engram.times import to_micros
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from engram.models import Episode, Filters, SearchResult
@@ -43,6 +43,7 @@ class EpisodeMemory(Session):
         timestamp: datetime | None = None,
         provenance: str = DEFAULT_PROVENANCE,
         quarantined: bool = False,
+        metadata: Mapping[str, object] | None = None,
     ) -> str:
         """Remember one episode and return its id.
 
@@ -58,6 +59,7 @@ class EpisodeMemory(Session):
             timestamp: When it happened; a naive datetime is UTC; None is now.
             provenance: Where it came from: "user", "tool" or "external".
             quarantined: The writer had read untrusted content before.
+            metadata: A JSON object to keep with the episode; it is not searched.
 
         Raises:
             InvalidArgument, InvalidType: An argument is refused; nothing is written.
@@ -73,6 +75,7 @@ class EpisodeMemory(Session):
             timestamp=timestamp,
             provenance=provenance,
             quarantined=quarantined,
+            metadata=metadata,  # type: ignore[arg-type]
         )
         return self._remember([item])[0]
 
@@ -125,6 +128,7 @@ class EpisodeMemory(Session):
             ),
             provenance=check_provenance(item.provenance),
             quarantined=arguments.flag(item.quarantined, f"{where}quarantined"),
+            metadata=arguments.json_object(item.metadata, f"{where}metadata"),
         )
 
     def forget(self, episode_id: str) -> None:

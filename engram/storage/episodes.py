@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from engram.storage.filters import EpisodeFilter
     from engram.storage.labels import Labels
 
-    _Row = tuple[int, bytes | str, str, int, float, float, float, str | None, str, int]
+    _Row = tuple[int, bytes | str, str, int, float, float, float, str | None, str, int, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +41,18 @@ class NewEpisode:
     quarantined: bool = False
     summary_of: tuple[str, ...] = ()
     importance: float = 1.0
+    metadata: str | None = None
 
 
 _COLUMNS = (
     "e.id, e.uid, e.content, e.occurred_at, e.salience, e.emotional_valence,"
-    " coalesce(s.importance, 1.0), a.name, e.provenance, e.quarantined"
+    " coalesce(s.importance, 1.0), a.name, e.provenance, e.quarantined, e.metadata"
 )
 _JOINS = "LEFT JOIN agent AS a ON a.id = e.agent LEFT JOIN strength AS s ON s.episode = e.id"
 _INSERT = (
     "INSERT INTO episode (id, uid, agent, content, search_text, occurred_at, recorded_at,"
-    " salience, emotional_valence, provenance, quarantined)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " salience, emotional_valence, provenance, quarantined, metadata)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 
@@ -82,6 +84,7 @@ class Episodes:
                     e.emotional_valence,
                     e.provenance,
                     int(e.quarantined),
+                    e.metadata,
                 )
                 for key, e in zip(keys, new, strict=True)
             ),
@@ -207,7 +210,9 @@ class Episodes:
 def _episode(
     row: _Row, labels: tuple[list[str], list[str]], sources: list[str]
 ) -> tuple[tuple[int, int], Episode]:
-    key, uid, content, occurred_at, salience, valence, importance, agent, source, mark = row
+    key, uid, content, occurred_at, salience, valence, importance, agent, source, mark, metadata = (
+        row
+    )
     actors, tags = labels
     return (occurred_at, key), Episode(
         id=uids.from_stored(uid),
@@ -222,4 +227,5 @@ def _episode(
         agent_id=agent,
         provenance=source,
         quarantined=bool(mark),
+        metadata={} if metadata is None else json.loads(metadata),
     )
