@@ -2,30 +2,58 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING
 
 from engram._version import __version__
-from engram.models import Episode, EpisodePage, Filters, ObserveInput, SearchResult
+from engram.models import Episode, EpisodePage, Fact, Filters, ObserveInput, SearchResult
 
 if TYPE_CHECKING:
     from engram.engine import Engram
+    from engram.llm import (
+        AnthropicAdapter,
+        DeepSeekAdapter,
+        GeminiAdapter,
+        KimiAdapter,
+        OpenAIAdapter,
+        QwenAdapter,
+        StubLLMAdapter,
+    )
 
 __all__ = [
+    "AnthropicAdapter",
+    "DeepSeekAdapter",
     "Engram",
     "Episode",
     "EpisodePage",
+    "Fact",
     "Filters",
+    "GeminiAdapter",
+    "KimiAdapter",
     "ObserveInput",
+    "OpenAIAdapter",
+    "QwenAdapter",
     "SearchResult",
+    "StubLLMAdapter",
     "__version__",
 ]
 
+# Loaded at first use: the engine brings NumPy and SQLite, and a command that only prints its help
+# needs neither.
+_LAZY = {
+    "Engram": "engram.engine",
+    "AnthropicAdapter": "engram.llm",
+    "DeepSeekAdapter": "engram.llm",
+    "GeminiAdapter": "engram.llm",
+    "KimiAdapter": "engram.llm",
+    "OpenAIAdapter": "engram.llm",
+    "QwenAdapter": "engram.llm",
+    "StubLLMAdapter": "engram.llm",
+}
+
 
 def __getattr__(name: str) -> object:
-    # The engine brings NumPy and SQLite; a command that only prints its help needs neither.
-    if name == "Engram":
-        from engram.engine import Engram  # noqa: PLC0415
-
-        return Engram
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)

@@ -19,12 +19,15 @@ __all__ = [
     "Forked",
     "InvalidArgument",
     "InvalidType",
+    "LLMCallError",
+    "LLMReplyError",
     "MissingExtra",
     "ModelCorrupt",
     "ModelMismatch",
     "ModelMissing",
     "NotAStore",
     "NotFound",
+    "ScopeError",
     "StoreFull",
     "StoreTooNew",
 ]
@@ -62,9 +65,18 @@ class InvalidType(EngramError, TypeError):
 
 
 class NotFound(EngramError, KeyError):
-    """No visible episode has this id; another agent's episode is not visible."""
+    """Nothing visible has this id; another agent's episodes and private facts are not visible."""
 
     code = "not_found"
+
+
+class ScopeError(EngramError, PermissionError):
+    """The agent may see this and not change it: another agent wrote it, or none that is known."""
+
+    code = "scope_error"
+
+    def __str__(self) -> str:
+        return EngramError.__str__(self)
 
 
 class Closed(EngramError, sqlite3.ProgrammingError):
@@ -140,3 +152,15 @@ class MissingExtra(EngramError, ImportError):
     """An optional dependency is not installed."""
 
     code = "missing_extra"
+
+
+class LLMCallError(EngramError, RuntimeError):
+    """A language model could not be asked: refused, unreachable or too slow, after all retries."""
+
+    code = "llm_call"
+
+
+class LLMReplyError(EngramError, ValueError):
+    """A language model's reply is cut off, refused, blank or not in the form asked for."""
+
+    code = "llm_reply"

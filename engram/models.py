@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypedDict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from engram.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
+    from collections.abc import Iterable, Sequence
 
 __all__ = [
     "DEFAULT_PROVENANCE",
     "PROVENANCES",
     "TRUSTED_PROVENANCE",
     "UNKNOWN_PROVENANCE",
+    "CompressionRun",
     "Counts",
+    "Edge",
+    "Entity",
     "Episode",
     "EpisodePage",
+    "Fact",
     "Filters",
     "ObserveInput",
+    "ReflectionRun",
     "SearchResult",
     "StoredModel",
     "check_provenance",
@@ -59,6 +65,16 @@ def least_trusted(provenances: Iterable[str]) -> str:
         return _LEAST_TRUSTED_FIRST.index(value) if value in _LEAST_TRUSTED_FIRST else 0
 
     return min(provenances, key=rank, default=UNKNOWN_PROVENANCE)
+
+
+def _from_iso(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _from_json(text: str | None) -> list[str]:
+    values: list[str] = json.loads(text) if text else []
+    return values
 
 
 def is_untrusted(provenance: str, quarantined: bool) -> bool:
@@ -147,6 +163,141 @@ class Episode:
     quarantined: bool = False
     metadata: dict[str, object] = field(default_factory=dict)
 
+    @classmethod
+    def from_row(cls, row: Sequence[Any]) -> Episode:
+        """Return the episode of a row in the reference library's layout.
+
+        Args:
+            row: id, content, timestamp (ISO 8601), actors, tags (JSON), salience,
+                emotional_valence, summary_of (JSON), importance_score; agent_id, provenance and
+                quarantined may be missing, which reads as NULL. A NULL mark means that nobody
+                recorded where the episode came from: quarantined, of unknown provenance.
+        """
+        agent_id, provenance, quarantined = (*row[9:12], None, None, None)[:3]
+        legacy = quarantined is None or provenance is None
+        return cls(
+            id=row[0],
+            content=row[1],
+            timestamp=_from_iso(row[2]),
+            actors=_from_json(row[3]),
+            tags=_from_json(row[4]),
+            salience=row[5],
+            emotional_valence=row[6],
+            summary_of=_from_json(row[7]),
+            importance_score=1.0 if row[8] is None else row[8],
+            agent_id=agent_id,
+            provenance=UNKNOWN_PROVENANCE if legacy else provenance,
+            quarantined=quarantined is None or bool(quarantined),
+        )
+
+
+@dataclass
+class Fact:
+    """One statement: subject, predicate, object.
+
+    Attributes:
+        id: The public id.
+        subject: Whom or what it is about.
+        predicate: The relation.
+        object: The value.
+        valid_from: When it begins to hold, in UTC.
+        valid_to: When it stops to hold, exclusive; None is still open.
+        recorded_at: When the store learned it.
+        superseded_at: When the store learned that it no longer holds.
+        superseded_by: Id of the fact that took its place.
+        confidence: 0 to 1.
+        derived_from: What it came from: ids of episodes that are still there, and names the
+            caller gave.
+        extracted_by: Id of the reflection run that extracted it.
+        agent_id: Who wrote it, and alone may erase it.
+        shared: Whether other agents see it.
+        quarantined: Its writer had read untrusted content before.
+    """
+
+    id: str
+    subject: str
+    predicate: str
+    object: str
+    valid_from: datetime
+    valid_to: datetime | None
+    recorded_at: datetime
+    superseded_at: datetime | None
+    superseded_by: str | None
+    confidence: float
+    derived_from: list[str] = field(default_factory=list)
+    extracted_by: str | None = None
+    agent_id: str | None = None
+    shared: bool = True
+    quarantined: bool = False
+
+    @classmethod
+    def from_row(cls, row: Sequence[Any]) -> Fact:
+        """Return the fact of a row in the reference library's layout.
+
+        Args:
+            row: The fields in order, times in ISO 8601, derived_from in JSON. The last three may
+                be missing, which reads as NULL: shared, and quarantined since nobody recorded its
+                origin.
+        """
+        agent_id, shared, quarantined = (*row[12:15], None, None, None)[:3]
+        return cls(
+            id=row[0],
+            subject=row[1],
+            predicate=row[2],
+            object=row[3],
+            valid_from=_from_iso(row[4]),
+            valid_to=None if row[5] is None else _from_iso(row[5]),
+            recorded_at=_from_iso(row[6]),
+            superseded_at=None if row[7] is None else _from_iso(row[7]),
+            superseded_by=row[8],
+            confidence=row[9],
+            derived_from=_from_json(row[10]),
+            extracted_by=row[11],
+            agent_id=agent_id,
+            shared=shared is None or bool(shared),
+            quarantined=quarantined is None or bool(quarantined),
+        )
+
+
+@dataclass
+class Entity:
+    """A named person, place or thing.
+
+    Attributes:
+        id: The public id.
+        name: The name it goes by.
+        type: What it is; "unknown" unless somebody said so.
+        aliases: Its other names.
+        first_seen: When it was first mentioned, in UTC.
+        last_seen: When it was last mentioned.
+    """
+
+    id: str
+    name: str
+    type: str
+    aliases: list[str] = field(default_factory=list)
+    first_seen: datetime | None = None
+    last_seen: datetime | None = None
+
+
+@dataclass
+class Edge:
+    """A connection of the entity graph.
+
+    Attributes:
+        src_id: Id of an episode or an entity.
+        dst_id: Id of an entity.
+        relation: What connects them, such as "mentions".
+        weight: How firmly; from 1 on it conducts all there is.
+        created_at: When it was made, in UTC.
+    """
+
+    src_id: str
+    dst_id: str
+    relation: str
+    weight: float = 1.0
+    created_at: datetime | None = None
+
 
 @dataclass
 class SearchResult:
@@ -221,3 +372,49 @@ class Counts:
     entities: int
     reflections: int
     last_reflection: datetime | None
+
+
+@dataclass
+class ReflectionRun:
+    """What one call of `Engram.reflect` did.
+
+    Attributes:
+        id: The public id; the facts it extracted name it.
+        started_at: When it began, in UTC.
+        finished_at: When it ended; None for a dry run.
+        episodes_processed: Episodes the language model read.
+        facts_extracted: Facts that were stored.
+        contradictions_resolved: Facts that were closed because a new one says otherwise.
+        model_used: The language model; None without one.
+        cost_tokens: Tokens it charged, replies that were discarded included.
+        episodes_waiting: Episodes that still wait for a language model when the run ends.
+        pruned: Ids of the episodes that had faded and were erased; in a dry run, that would be.
+    """
+
+    id: str
+    started_at: datetime
+    finished_at: datetime | None = None
+    episodes_processed: int = 0
+    facts_extracted: int = 0
+    contradictions_resolved: int = 0
+    model_used: str | None = None
+    cost_tokens: int = 0
+    episodes_waiting: int = 0
+    pruned: list[str] = field(default_factory=list)
+
+
+@dataclass
+class CompressionRun:
+    """What one call of `Engram.compress` did.
+
+    Attributes:
+        episodes_removed: Episodes that a summary took the place of.
+        summaries_created: Summaries that were written.
+        model_used: The language model; None when none was asked.
+        cost_tokens: Tokens it charged, summaries that were discarded included.
+    """
+
+    episodes_removed: int
+    summaries_created: int
+    model_used: str | None = None
+    cost_tokens: int = 0

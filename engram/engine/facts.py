@@ -2,8 +2,222 @@
 
 from __future__ import annotations
 
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from engram import arguments
 from engram.engine.session import Session
+from engram.errors import InvalidArgument, NotFound, ScopeError
+from engram.models import UNKNOWN_PROVENANCE, least_trusted
+from engram.storage import FactSource, NewFact
+from engram.times import to_micros
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from engram.models import Fact
 
 
 class FactMemory(Session):
     """The calls about facts."""
+
+    def assert_fact(
+        self,
+        subject: str,
+        predicate: str,
+        object: str,  # noqa: A002 - the documented name
+        *,
+        confidence: float = 1.0,
+        source: str | None = None,
+        shared: bool = True,
+        quarantined: bool = False,
+        valid_from: datetime | None = None,
+        valid_to: datetime | None = None,
+    ) -> str:
+        """Store a statement and return its id.
+
+        Nothing is closed by it: if other active facts say otherwise, `contradictions` shows them.
+
+        Args:
+            subject: Whom or what it is about; any text that is not blank.
+            predicate: The relation, not blank.
+            object: The value, not blank.
+            confidence: 0 to 1.
+            source: Where it came from: the id of an episode this agent sees, whose provenance and
+                quarantine the fact takes on, or any other name, which is of unknown provenance.
+            shared: Whether other agents of the file see it.
+            quarantined: The writer had read untrusted content before.
+            valid_from: When it begins to hold; a naive datetime is UTC; None is now.
+            valid_to: When it stops to hold, exclusive; None leaves it open.
+
+        Raises:
+            InvalidArgument, InvalidType: An argument is refused; nothing is written.
+            Busy, StoreFull, Closed: The store cannot be written; nothing is.
+        """
+        now = self._now()
+        begins = now if valid_from is None else to_micros(valid_from, "valid_from")
+        ends = None if valid_to is None else to_micros(valid_to, "valid_to")
+        if ends is not None and ends <= begins:
+            message = "valid_to must be later than valid_from"
+            raise InvalidArgument(message)
+        named = None if source is None else arguments.text(source, "source")
+        new = NewFact(
+            uid=str(uuid.uuid4()),
+            subject=_statement(subject, "subject"),
+            predicate=_statement(predicate, "predicate"),
+            object=_statement(object, "object"),
+            valid_from=begins,
+            recorded_at=now,
+            valid_to=ends,
+            confidence=arguments.number(confidence, "confidence", 0.0, 1.0),
+            shared=arguments.flag(shared, "shared"),
+            quarantined=arguments.flag(quarantined, "quarantined"),
+        )
+        with self._store.writing():
+            if named:
+                new = replace(new, sources=(self._source(named),))
+            self._store.facts.add(new, self._agent)
+        self._emit("memory_written", [{"memory_id": new.uid, "kind": "semantic"}])
+        return new.uid
+
+    def _source(self, named: str) -> FactSource:
+        """Return the episode with an id this agent sees, else the name as it stands."""
+        key = self._store.episodes.key(named, self._agent)
+        episode = None if key is None else self._store.episodes.get(named, self._agent)
+        return FactSource(named, key, episode.provenance if episode else UNKNOWN_PROVENANCE)
+
+    def timeline(
+        self,
+        entity: str,
+        *,
+        as_of: datetime | None = None,
+        known_at: datetime | None = None,
+    ) -> list[Fact]:
+        """Return the facts about an entity, superseded ones included, in the order they begin.
+
+        Args:
+            entity: The subject, exactly as stated, or one of its declared aliases.
+            as_of: Only facts that hold at this valid time; the end of a fact is exclusive.
+            known_at: The facts as the store knew them at this time: later ones are left out, and
+                what was superseded later is still open. Together with `as_of`: what was believed
+                then about that moment.
+
+        Raises:
+            InvalidArgument, InvalidType: An argument is refused.
+        """
+        subject = arguments.text(entity, "entity")
+        holds = None if as_of is None else to_micros(as_of, "as_of")
+        known = None if known_at is None else to_micros(known_at, "known_at")
+        with self._store.reading():
+            return self._store.facts.about(subject, self._agent, as_of=holds, known_at=known)
+
+    def why(self, fact_id: str) -> dict[str, object]:
+        """Return where a fact came from.
+
+        Returns:
+            `fact` ("subject predicate object"), `extracted_from` (ids of the source episodes that
+            are still there, and named sources), `extracted_by` (id of the reflection run),
+            `confidence`, `model` (the run's), `provenance` (the least trusted source ever
+            recorded, forgotten ones included), `quarantined` (the fact or a source is),
+            `agent_id` and `shared`.
+
+        Raises:
+            NotFound: No fact has this id, or it is another agent's private one.
+            InvalidType: The id is no `str`.
+        """
+        uid = arguments.text(fact_id, "fact_id")
+        with self._store.reading():
+            key, fact = self._fact(uid)
+            evidence = self._store.facts.evidence(key)
+        return {
+            "fact": f"{fact.subject} {fact.predicate} {fact.object}",
+            "extracted_from": fact.derived_from,
+            "extracted_by": fact.extracted_by,
+            "confidence": fact.confidence,
+            "model": evidence.model,
+            "provenance": least_trusted(source.provenance for source in evidence.sources),
+            "quarantined": fact.quarantined or evidence.quarantined,
+            "agent_id": fact.agent_id,
+            "shared": fact.shared,
+        }
+
+    def contradictions(self) -> list[tuple[Fact, Fact]]:
+        """Return the pairs of active facts that cannot both hold.
+
+        Same subject, same predicate, different object. A predicate declared to hold many values
+        contradicts nothing, see `declare_predicate`.
+        """
+        with self._store.reading():
+            return self._store.facts.contradictions(self._agent)
+
+    def forget_fact(self, fact_id: str) -> None:
+        """Erase a fact. What it had superseded holds again, unless another fact took its place.
+
+        Raises:
+            NotFound: No fact has this id, or it is another agent's private one.
+            ScopeError: Another agent wrote it, or nobody that is known; it is a PermissionError.
+            InvalidType: The id is no `str`.
+        """
+        uid = arguments.text(fact_id, "fact_id")
+        now = self._now()
+        with self._store.writing():
+            key, fact = self._fact(uid)
+            if self._agent not in (None, fact.agent_id):
+                message = "the fact was written by another agent"
+                raise ScopeError(message, "forget it as its writer, or without an agent_id")
+            self._store.facts.remove(key, now)
+        self._emit("memory_forgotten", [{"memory_id": uid, "kind": "semantic"}])
+
+    def declare_predicate(self, name: str, *, multi: bool) -> None:
+        """Say how many values a predicate holds at once, for the whole file, from now on.
+
+        By default one: a newer fact of a reflection run closes the older one, and two active ones
+        contradict. Of many values, each closes only its own repetition. Facts that were closed
+        before stay closed.
+
+        Args:
+            name: The predicate, exactly as stated.
+            multi: Whether it holds many values.
+
+        Raises:
+            InvalidArgument, InvalidType: An argument is refused.
+        """
+        predicate = _statement(name, "name")
+        many = arguments.flag(multi, "multi")
+        with self._store.writing():
+            self._store.facts.declare(predicate, many)
+
+    def add_alias(self, entity: str, alias: str) -> None:
+        """Declare another name of an entity, for the whole file.
+
+        What is known under both names becomes one: their places in the graph are merged, and
+        `timeline`, `contradictions` and supersession take either name. The facts keep the words
+        they were stated in.
+
+        Args:
+            entity: The name it keeps; it need not have been seen before.
+            alias: The other name.
+
+        Raises:
+            InvalidArgument, InvalidType: An argument is refused.
+        """
+        name, other = _statement(entity, "entity"), _statement(alias, "alias")
+        now = self._now()
+        with self._store.writing():
+            self._store.graph.alias(name, other, now)
+
+    def _fact(self, uid: str) -> tuple[int, Fact]:
+        found = self._store.facts.get(uid, self._agent)
+        if found is None:
+            message = "there is no such fact"
+            raise NotFound(message, "it may be forgotten, or another agent's private one")
+        return found
+
+
+def _statement(value: object, argument: str) -> str:
+    text = arguments.text(value, argument)
+    if not text.strip():
+        message = f"{argument} must not be blank"
+        raise InvalidArgument(message)
+    return text

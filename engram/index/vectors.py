@@ -39,13 +39,13 @@ class Neighbours:
 
 
 class VectorIndex:
-    """The vectors of one model in a store.
+    """The vectors of a store, of whichever model is current.
 
     Not thread-safe: used inside the store's transactions, which take turns.
 
     Args:
         store: The store; only read from.
-        model: The model.
+        model: The store's current model.
     """
 
     def __init__(self, store: Store, model: StoredModel) -> None:
@@ -80,10 +80,21 @@ class VectorIndex:
 
     def _replay(self) -> None:
         for op, first, last in self._store.changes_after(self._covered):
+            if op == "reembed":
+                self._change_model()
+                return
             if op == "observe":
                 self._load(first, last)
-            else:
+            elif op == "forget":
                 self._drop(first, last)
+
+    def _change_model(self) -> None:
+        """Start over with the store's model: this covers every change there is."""
+        model = self._store.model()
+        assert model is not None  # noqa: S101 - the change that names it was just read
+        self._model = model
+        self._clear()
+        self._load(0, _EVERY_KEY)
 
     def _load(self, first: int, last: int) -> None:
         for batch in self._store.embeddings.between(first, last, self._model):

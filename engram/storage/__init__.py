@@ -5,13 +5,19 @@ from __future__ import annotations
 from engram.storage.connection import MEMORY
 from engram.storage.embeddings import VectorBatch, as_stored
 from engram.storage.episodes import NewEpisode
+from engram.storage.facts import Evidence, FactSource, NewFact
 from engram.storage.filters import EpisodeFilter
+from engram.storage.graph import Edges
 from engram.storage.store import Store
 
 __all__ = [
     "MEMORY",
+    "Edges",
     "EpisodeFilter",
+    "Evidence",
+    "FactSource",
     "NewEpisode",
+    "NewFact",
     "Store",
     "VectorBatch",
     "as_stored",

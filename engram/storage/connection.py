@@ -26,6 +26,17 @@ from engram.errors import (
     NotAStore,
     StoreFull,
 )
+from engram.storage.encryption import (
+    READ_WRITE,
+    WITH_URIS,
+    change_key,
+    copy_into,
+    passphrase,
+    source,
+    unfinished,
+    unlock,
+)
+from engram.storage.files import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -88,17 +99,6 @@ def named_errors() -> Iterator[None]:
         raise EngramError(message) from error
 
 
-def _passphrase(key: str) -> bytes:
-    if not key:
-        message = "key must not be empty"
-        raise InvalidArgument(message, "pass key=None for a plain store")
-    try:
-        return key.encode()
-    except UnicodeEncodeError:
-        message = "key holds characters that are not Unicode text"
-        raise InvalidArgument(message) from None
-
-
 class Connection:
     """One SQLite connection, its lock and its transactions.
 
@@ -128,34 +128,36 @@ class Connection:
         busy_timeout: float = 10.0,
         durability: Literal["normal", "full"] = "normal",
     ) -> None:
-        passphrase = None if key is None else _passphrase(key)
-        self.path = path if path == MEMORY else str(Path(path))
+        self._secret = None if key is None else passphrase(key)
+        self._durability = durability
+        self._busy_timeout = busy_timeout
+        # Absolute: a backup and a new key open the file again, from whatever folder.
+        self.path = path if path == MEMORY else str(Path(path).absolute())
         self.lock = threading.RLock()
         self._pid = os.getpid()
         with named_errors():
-            self._connection = apsw.Connection(self.path)
-            try:
-                self._connection.set_busy_timeout(int(busy_timeout * 1000))
-                if passphrase is not None:
-                    self._unlock(passphrase)
-                self._configure(durability, busy_timeout, encrypted=passphrase is not None)
-            except BaseException:
-                self._connection.close()
-                raise
+            self._open()
 
     @property
     def in_memory(self) -> bool:
         """Whether the store lives and dies with this connection."""
         return self.path == MEMORY
 
-    def _unlock(self, passphrase: bytes) -> None:
-        # SQLite cannot encrypt a store that has no file.
-        if not self.in_memory:
-            self._connection.execute("PRAGMA cipher = 'sqlcipher'")
-            self._connection.execute("PRAGMA legacy = 4")
-            self._connection.execute(f"PRAGMA hexkey = '{passphrase.hex()}'")
+    def _open(self) -> None:
+        # A store in memory has no other connection to be copied with.
+        flags = WITH_URIS if self.in_memory else READ_WRITE
+        self._connection = apsw.Connection(self.path, flags=flags)
+        try:
+            self._connection.set_busy_timeout(int(self._busy_timeout * 1000))
+            # SQLite cannot encrypt a store that has no file.
+            if self._secret is not None and not self.in_memory:
+                unlock(self._connection, self._secret)
+            self._configure()
+        except BaseException:
+            self._connection.close()
+            raise
 
-    def _configure(self, durability: str, busy_timeout: float, *, encrypted: bool) -> None:
+    def _configure(self) -> None:
         execute = self._connection.execute
         execute("PRAGMA foreign_keys = ON")
         execute("PRAGMA secure_delete = ON")
@@ -163,14 +165,17 @@ class Connection:
         execute("PRAGMA trusted_schema = OFF")
         execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         # Mapped pages would be ciphertext.
-        execute(f"PRAGMA mmap_size = {0 if encrypted else _MMAP_BYTES}")
-        execute(f"PRAGMA synchronous = {durability}")
+        execute(f"PRAGMA mmap_size = {_MMAP_BYTES if self._secret is None else 0}")
+        execute(f"PRAGMA synchronous = {self._durability}")
         if not self.in_memory:
-            self._use_wal(busy_timeout)
+            self._use_wal()
+            # Whoever has the store open knows that nobody is changing its key: what such a copy
+            # left behind is litter, and can hold what was erased since.
+            unfinished(self.path).unlink(missing_ok=True)
 
-    def _use_wal(self, busy_timeout: float) -> None:
+    def _use_wal(self) -> None:
         # Two processes that open a new file at once: SQLite does not call its busy handler here.
-        deadline = time.monotonic() + busy_timeout
+        deadline = time.monotonic() + self._busy_timeout
         while True:
             try:
                 self._connection.execute("PRAGMA journal_mode = WAL")
@@ -194,6 +199,11 @@ class Connection:
         """The id of the row inserted last."""
         return self._connection.last_insert_rowid()
 
+    @property
+    def changed(self) -> int:
+        """How many rows the last statement inserted, updated or deleted."""
+        return self._connection.changes()
+
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Hold one snapshot of the store: every statement inside sees the same commits."""
@@ -207,11 +217,17 @@ class Connection:
             yield
 
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[None]:
+    def _turn(self) -> Iterator[None]:
+        """Hold the lock, in the process the connection belongs to, with errors named."""
         if os.getpid() != self._pid:
             message = "this Engram was opened by another process"
             raise Forked(message, "open the store again in the child process")
         with self.lock, named_errors():
+            yield
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[None]:
+        with self._turn():
             self._connection.execute(begin)
             try:
                 yield
@@ -221,6 +237,95 @@ class Connection:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+
+    def checkpoint(self) -> bool:
+        """Move the write-ahead log into the file and empty it; return whether that was possible.
+
+        Another connection's reading can prevent it for as long as it lasts; this waits for the
+        busy timeout. Called outside any transaction.
+        """
+        with self._turn():
+            if self.in_memory:
+                return True
+            try:
+                busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").get[0]
+            except apsw.BusyError:
+                return False
+            return not busy
+
+    def vacuum(self) -> None:
+        """Rebuild the file without free pages; other connections may stay open.
+
+        Needs memory for the whole store: a temporary file could show what an encrypted one hides.
+        Called outside any transaction.
+
+        Raises:
+            Busy: Another connection writes.
+        """
+        with self._turn():
+            self._connection.execute("VACUUM")
+        self.checkpoint()
+
+    def backup(self, dest: str | os.PathLike[str]) -> None:
+        """Copy one consistent state to a file, under the same key; writers go on meanwhile.
+
+        Raises:
+            InvalidArgument: `dest` is the store itself or its journal.
+            Busy: `dest` is a database that is open, or was not closed.
+            CannotOpen, StoreFull: `dest` cannot be written; it is as it was.
+        """
+        self._check_destination(os.path.realpath(dest))
+        with self._turn():
+            if self.in_memory:
+                with replacing(dest) as copy:
+                    copy_into(self._connection, copy, self._secret)
+                return
+            # A closed instance makes no copies; an open one is not kept busy by them.
+            self._connection.execute("SELECT 1")
+        with (
+            named_errors(),
+            replacing(dest, mode_of=Path(self.path)) as copy,
+            source(self.path, self._secret, self._busy_timeout) as connection,
+        ):
+            copy_into(connection, copy, self._secret)
+
+    def _check_destination(self, dest: str) -> None:
+        own = os.path.realpath(self.path)
+        same = Path(dest).exists() and Path(own).exists() and Path(dest).samefile(own)
+        if not self.in_memory and (same or dest in (own, f"{own}-wal", f"{own}-shm")):
+            message = "dest is the store itself"
+            raise InvalidArgument(message, "choose another path")
+        # SQLite would replay a log it finds beside the new file, whose it is not.
+        if any(Path(f"{dest}{end}").exists() for end in ("-wal", "-journal")):
+            message = "the destination is a database that is open, or was not closed"
+            raise Busy(message, "close it, or choose another path")
+
+    def rekey(self, new_key: str | None) -> None:
+        """Put the store under another key, or none, and go on with that.
+
+        Called outside any transaction.
+
+        Raises:
+            InvalidArgument: The new key is empty, there is neither an old nor a new one, or the
+                store is in memory.
+            Busy: Another connection has the store open.
+        """
+        new = None if new_key is None else passphrase(new_key)
+        if self.in_memory:
+            message = "a store in memory has no file to rekey"
+            raise InvalidArgument(message, "use backup(), or a file")
+        if new is None and self._secret is None:
+            message = "rekey(None) removes encryption, and the store is not encrypted"
+            raise InvalidArgument(message)
+        with self._turn():
+            # A closed instance stays closed.
+            self._connection.execute("SELECT 1")
+            self._connection.close()
+            try:
+                change_key(self.path, self._secret, new, self._busy_timeout)
+                self._secret = new
+            finally:
+                self._open()
 
     def close(self) -> None:
         """Close the connection; closing twice is harmless."""

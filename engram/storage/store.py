@@ -6,13 +6,20 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
 from engram.errors import Busy, Closed, CorruptStore, Forked
-from engram.models import Counts, StoredModel
+from engram.models import Counts
 from engram.storage import schema
 from engram.storage.access import AccessLog, Recall
+from engram.storage.agents import Agents
+from engram.storage.changes import Changes
 from engram.storage.connection import Connection
+from engram.storage.embedding_models import EmbeddingModels
 from engram.storage.embeddings import Embeddings
 from engram.storage.episodes import Episodes, NewEpisode
+from engram.storage.facts import Facts
+from engram.storage.graph import Graph
 from engram.storage.labels import Labels
+from engram.storage.reflections import Reflections
+from engram.storage.strength import Strength
 from engram.storage.text import TextIndex
 from engram.times import from_micros
 
@@ -24,8 +31,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-
-Op = Literal["observe", "forget"]
+    from engram.models import StoredModel
 
 
 class Store:
@@ -63,10 +69,17 @@ class Store:
         except BaseException:
             self._connection.close()
             raise
+        self._agents = Agents(self._connection)
+        self._changes = Changes(self._connection)
         self._labels = Labels(self._connection)
         self.episodes = Episodes(self._connection, self._labels)
+        self.models = EmbeddingModels(self._connection)
         self.embeddings = Embeddings(self._connection)
+        self.strength = Strength(self._connection)
         self.text = TextIndex(self._connection)
+        self.facts = Facts(self._connection, self._agents, self._changes)
+        self.graph = Graph(self._connection, self._agents, self._changes)
+        self.reflections = Reflections(self._connection, self._agents)
         self._access = AccessLog(self._connection)
 
     def reading(self) -> AbstractContextManager[None]:
@@ -78,33 +91,20 @@ class Store:
         return self._connection.writing()
 
     def model(self) -> StoredModel | None:
-        """Return the model of the stored vectors, None while there is none."""
-        row = self._connection.execute(
-            "SELECT id, fingerprint, name, dim FROM model ORDER BY id DESC LIMIT 1"
-        ).fetchone()
-        return StoredModel(*row) if row else None
+        """Return the model of the vectors that are searched, None while there is none."""
+        return self.models.current()
 
     def add_model(self, fingerprint: str, name: str | None, dim: int) -> int:
         """Record the model whose vectors the store is going to hold and return its key."""
-        self._connection.execute(
-            "INSERT INTO model (fingerprint, name, dim) VALUES (?, ?, ?)", (fingerprint, name, dim)
-        )
-        return self._connection.last_id
+        return self.models.take("current", fingerprint, name, dim).id
 
     def agent(self, name: str) -> int | None:
         """Return the key of an agent, None when it never wrote."""
-        found: int | None = self._connection.execute(
-            "SELECT id FROM agent WHERE name = ?", (name,)
-        ).get
-        return found
+        return self._agents.key(name)
 
     def agents(self) -> list[str]:
         """Return the agents that have episodes, sorted."""
-        rows = self._connection.execute(
-            "SELECT name FROM agent AS a"
-            " WHERE EXISTS (SELECT 1 FROM episode WHERE agent = a.id) ORDER BY name"
-        )
-        return [name for (name,) in rows]
+        return self._agents.with_episodes()
 
     def add_episodes(
         self,
@@ -126,43 +126,29 @@ class Store:
             agent: Who writes.
             now: The time, in microseconds.
         """
-        keys = self.episodes.add(new, self._add_agent(agent), now)
+        keys = self.episodes.add(new, self._agents.add(agent), now)
         self.embeddings.add(keys, vectors, counts, model)
         self.text.add(keys[0], keys[-1])
-        self._changed("observe", keys[0], keys[-1], now)
-
-    def _add_agent(self, name: str | None) -> int | None:
-        if name is None:
-            return None
-        found = self.agent(name)
-        if found is None:
-            self._connection.execute("INSERT INTO agent (name) VALUES (?)", (name,))
-            found = self._connection.last_id
-        return found
+        self.changed("observe", keys[0], keys[-1], now)
 
     def remove_episode(self, key: int, now: int) -> None:
         """Erase an episode from every table."""
         self.text.remove(key)
         self._access.forget(key)
         self.episodes.remove(key)
-        self._changed("forget", key, key, now)
+        self.changed("forget", key, key, now)
 
-    def _changed(self, op: Op, first: int, last: int, now: int) -> None:
-        self._connection.execute(
-            "INSERT INTO change (op, first, last, at) VALUES (?, ?, ?, ?)", (op, first, last, now)
-        )
+    def changed(self, op: str, first: int, last: int, now: int) -> None:
+        """Note a write in the change log; see `Changes` for what operations name."""
+        self._changes.add(op, first, last, now)
 
     def last_change(self) -> int:
         """Return the sequence number of the last committed write, 0 before the first."""
-        return self._connection.execute("SELECT max(seq) FROM change").get or 0
+        return self._changes.last()
 
-    def changes_after(self, seq: int) -> Iterator[tuple[Op, int, int]]:
+    def changes_after(self, seq: int) -> Iterator[tuple[str, int, int]]:
         """Yield `(op, first, last)` of each write after `seq`, in order."""
-        return iter(
-            self._connection.execute(
-                "SELECT op, first, last FROM change WHERE seq > ? ORDER BY seq", (seq,)
-            )
-        )
+        return self._changes.after(seq)
 
     def note_recall(self, agent: str | None, query: str, at: int, episodes: Sequence[int]) -> None:
         """Keep a recall for the access log and write what waits when it is worth a commit.
@@ -178,6 +164,9 @@ class Store:
         if self._access.waiting:
             with self.writing():
                 written = self._access.write()
+                strengthened = [self.graph.strengthen(r.episodes, r.agent) for r in written]
+                if any(strengthened):
+                    self.changed("strengthen", 0, 0, written[-1].at)
             self._access.written(written)
 
     def counts(self, agent: str | None) -> Counts:
@@ -196,12 +185,13 @@ class Store:
                 f" WHERE episode IN (SELECT id FROM episode WHERE {scope})",
                 bindings,
             ).get,
-            facts=one("SELECT count(*) FROM fact").get,
-            active_facts=one(
-                "SELECT count(*) FROM fact WHERE valid_to IS NULL AND superseded_at IS NULL"
+            facts=self.facts.count(),
+            active_facts=self.facts.count_active(),
+            entities=self.graph.count(),
+            reflections=one(
+                f"SELECT count(DISTINCT uid) FROM reflection WHERE {scope}",  # noqa: S608
+                bindings,
             ).get,
-            entities=one("SELECT count(*) FROM entity").get,
-            reflections=one(f"SELECT count(*) FROM reflection WHERE {scope}", bindings).get,  # noqa: S608
             last_reflection=None if reflected is None else from_micros(reflected),
         )
 
@@ -221,6 +211,37 @@ class Store:
         except CorruptStore:
             problems.append("the full-text index differs from the episodes")
         return problems
+
+    def backup(self, dest: str | os.PathLike[str]) -> None:
+        """Copy the store, with the access-log entries that wait, to a file; see `Connection`.
+
+        Called outside any transaction.
+        """
+        self.flush()
+        self._connection.backup(dest)
+
+    def rekey(self, new_key: str | None) -> None:
+        """Put the store under another key, or none; see `Connection`.
+
+        Called outside any transaction.
+        """
+        self._connection.rekey(new_key)
+
+    def compact(self) -> None:
+        """Rebuild the full-text index and the file, so that both are as small as they can be.
+
+        Called outside any transaction.
+        """
+        with self.writing():
+            self.text.optimize()
+        self._connection.vacuum()
+
+    def checkpoint(self) -> bool:
+        """Move the write-ahead log into the file; return whether it is empty now.
+
+        Called outside any transaction.
+        """
+        return self._connection.checkpoint()
 
     def close(self) -> None:
         """Write what waits, if it can be, and close the file; closing twice is harmless."""

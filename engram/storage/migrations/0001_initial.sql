@@ -27,11 +27,13 @@ CREATE TABLE agent (
     name TEXT NOT NULL UNIQUE
 ) STRICT;
 
+-- The current model's vectors are searched; the next one's are being written beside them.
 CREATE TABLE model (
     id INTEGER PRIMARY KEY,
     fingerprint TEXT NOT NULL UNIQUE,
     name TEXT,
-    dim INTEGER NOT NULL CHECK (dim > 0)
+    dim INTEGER NOT NULL CHECK (dim > 0),
+    role TEXT UNIQUE CHECK (role IN ('current', 'next'))
 ) STRICT;
 
 CREATE TABLE episode (
@@ -72,12 +74,15 @@ CREATE INDEX episode_by_project ON episode (project_path, recorded_at)
 CREATE INDEX episode_by_source ON episode (source_path, recorded_at)
     WHERE source_path IS NOT NULL;
 
--- Importance and access counts; an episode without a row was never accessed and never decayed.
+-- Importance as of the last decay, and the accesses that are no longer in the access log one by one:
+-- by anybody, and by the episode's own agent. No row: never decayed, nothing folded.
 CREATE TABLE strength (
     episode INTEGER PRIMARY KEY REFERENCES episode ON DELETE CASCADE,
     importance REAL NOT NULL DEFAULT 1.0,
     access_count INTEGER NOT NULL DEFAULT 0,
-    last_accessed_at INTEGER
+    last_accessed_at INTEGER,
+    own_access_count INTEGER NOT NULL DEFAULT 0,
+    own_last_accessed_at INTEGER
 ) STRICT;
 
 -- Actors and tags.
@@ -144,13 +149,14 @@ CREATE TABLE access_log (
 
 CREATE INDEX access_by_recall ON access_log (recall);
 
+-- One window of a reflection run; its windows share the run's uid.
 CREATE TABLE reflection (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    uid ANY NOT NULL UNIQUE,
+    uid ANY NOT NULL,
     agent INTEGER REFERENCES agent,
     started_at INTEGER NOT NULL,
     finished_at INTEGER,
-    -- The last episode of the window: the next run starts behind it.
+    -- The newest episode of the window; the agent's next one starts behind it.
     last_episode INTEGER,
     episodes_processed INTEGER NOT NULL DEFAULT 0,
     facts_extracted INTEGER NOT NULL DEFAULT 0,
@@ -158,6 +164,8 @@ CREATE TABLE reflection (
     model_used TEXT,
     cost_tokens INTEGER NOT NULL DEFAULT 0
 ) STRICT;
+
+CREATE INDEX reflection_by_agent ON reflection (agent, last_episode);
 
 -- Valid time (valid_*) and transaction time (recorded_at, superseded_at).
 CREATE TABLE fact (
@@ -189,12 +197,12 @@ CREATE TABLE predicate (
     multi INTEGER NOT NULL CHECK (multi IN (0, 1))
 ) STRICT, WITHOUT ROWID;
 
--- Where a fact came from: an episode, or a name the caller gave. The provenance stays when the
--- episode goes, so forgetting a source never makes a fact more trusted.
+-- Where a fact came from: an episode, or else a name the caller gave in source. The provenance
+-- stays when the episode goes, so forgetting a source never makes a fact more trusted.
 CREATE TABLE fact_source (
     fact INTEGER NOT NULL REFERENCES fact ON DELETE CASCADE,
     position INTEGER NOT NULL,
-    source ANY NOT NULL,
+    source TEXT,
     episode INTEGER REFERENCES episode ON DELETE SET NULL,
     provenance TEXT NOT NULL,
     PRIMARY KEY (fact, position)
@@ -231,8 +239,9 @@ CREATE TABLE edge (
     CHECK ((episode IS NULL) <> (entity IS NULL))
 ) STRICT;
 
-CREATE UNIQUE INDEX edge_by_episode ON edge (episode, target, relation, agent)
+CREATE UNIQUE INDEX edge_by_episode ON edge (episode, target, relation, coalesce(agent, 0))
     WHERE episode IS NOT NULL;
-CREATE UNIQUE INDEX edge_by_entity ON edge (entity, target, relation, agent)
+CREATE UNIQUE INDEX edge_by_entity ON edge (entity, target, relation, coalesce(agent, 0))
     WHERE entity IS NOT NULL;
 CREATE INDEX edge_by_target ON edge (target);
+CREATE INDEX edge_by_agent ON edge (agent);

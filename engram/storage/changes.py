@@ -1,0 +1,40 @@
+"""The change log: one row per committed write, by which everything derived keeps up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engram.storage.connection import Connection
+
+
+class Changes:
+    """The change log of a store; every method runs in the caller's transaction.
+
+    An operation says what `first` to `last` are keys of: "observe" and "forget" name episodes,
+    "assert", "supersede" and "forget_fact" facts, "link" and "strengthen" edges, "reembed" the model that
+    became current. Readers skip the operations they do not know.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add(self, op: str, first: int, last: int, at: int) -> None:
+        """Note a write; `at` is the time in microseconds."""
+        self._connection.execute(
+            "INSERT INTO change (op, first, last, at) VALUES (?, ?, ?, ?)", (op, first, last, at)
+        )
+
+    def last(self) -> int:
+        """Return the sequence number of the last write, 0 before the first."""
+        return self._connection.execute("SELECT max(seq) FROM change").get or 0
+
+    def after(self, seq: int) -> Iterator[tuple[str, int, int]]:
+        """Yield `(op, first, last)` of each write after `seq`, in order."""
+        return iter(
+            self._connection.execute(
+                "SELECT op, first, last FROM change WHERE seq > ? ORDER BY seq", (seq,)
+            )
+        )
