@@ -9,6 +9,7 @@ from engram._version import __version__
 from engram.models import Episode, EpisodePage, Fact, Filters, ObserveInput, SearchResult
 
 if TYPE_CHECKING:
+    from engram.aio import AsyncEngram
     from engram.engine import Engram
     from engram.llm import (
         AnthropicAdapter,
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
         QwenAdapter,
         StubLLMAdapter,
     )
+    from engram.working_memory import WorkingMemory, WorkingMemoryItem
 
 __all__ = [
     "AnthropicAdapter",
+    "AsyncEngram",
     "DeepSeekAdapter",
     "Engram",
     "Episode",
@@ -35,12 +38,15 @@ __all__ = [
     "QwenAdapter",
     "SearchResult",
     "StubLLMAdapter",
+    "WorkingMemory",
+    "WorkingMemoryItem",
     "__version__",
 ]
 
 # Loaded at first use: the engine brings NumPy and SQLite, and a command that only prints its help
 # needs neither.
 _LAZY = {
+    "AsyncEngram": "engram.aio",
     "Engram": "engram.engine",
     "AnthropicAdapter": "engram.llm",
     "DeepSeekAdapter": "engram.llm",
@@ -49,6 +55,8 @@ _LAZY = {
     "OpenAIAdapter": "engram.llm",
     "QwenAdapter": "engram.llm",
     "StubLLMAdapter": "engram.llm",
+    "WorkingMemory": "engram.working_memory",
+    "WorkingMemoryItem": "engram.working_memory",
 }
 
 

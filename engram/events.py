@@ -1,8 +1,7 @@
 """The event log: an NDJSON file that gets one line for every memory written or forgotten.
 
-The lines follow the agent-event envelope v0.2. Each names the one before it by a hash, so that an
-edited, removed or inserted line shows. There is one chain per file, whoever writes: an advisory
-lock on the file covers reading its last line and appending to it.
+The lines follow the agent-event envelope v0.2. Each names the one before it by a hash. There is one
+chain per file, whoever writes: an advisory lock covers reading its last line and appending to it.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ import re
 import threading
 import time
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import rfc8785
 
 from engram.errors import InvalidArgument
-from engram.times import from_micros, to_micros
+from engram.times import from_micros, to_micros, utc_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from datetime import datetime
 
 __all__ = [
     "AGENT_ID_MAX_LENGTH",
@@ -112,7 +111,7 @@ class EventLog:
     Args:
         path: The file; made at the first event. Its folder must exist.
         fsync: Wait for the disk after each append.
-        clock: Where the events' times come from; the system's clock by default.
+        clock: Where the events' times come from.
 
     Attributes:
         path: The file.
@@ -128,7 +127,7 @@ class EventLog:
         path: str | os.PathLike[str],
         *,
         fsync: bool = False,
-        clock: Callable[[], datetime] | None = None,
+        clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self.path = os.fspath(path)
         if not self.path or "\0" in self.path:
@@ -209,8 +208,7 @@ class EventLog:
             )
 
     def _timestamp(self) -> str:
-        now = datetime.now(UTC) if self._clock is None else self._clock()
-        utc = from_micros(to_micros(now, "clock()"))
+        utc = from_micros(to_micros(self._clock(), "clock()"))
         return utc.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def _append(self, events: list[_Event]) -> None:

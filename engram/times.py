@@ -12,6 +12,11 @@ _FIRST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 _LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 
 
+def utc_now() -> datetime:
+    """Return the time by the system's clock."""
+    return datetime.now(UTC)
+
+
 def to_micros(moment: datetime, argument: str = "timestamp") -> int:
     """Return microseconds since the epoch; a naive datetime is UTC.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, Self
 
 from engram import arguments
@@ -12,11 +11,12 @@ from engram.errors import InvalidArgument, InvalidType, ModelMismatch
 from engram.events import EventLog, resolve_events_path
 from engram.index import VectorIndex
 from engram.storage import Store, as_stored
-from engram.times import to_micros
+from engram.times import to_micros, utc_now
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import datetime
     from types import TracebackType
 
     import numpy as np
@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from engram.embedding import Embedder
     from engram.llm import LLMAdapter
     from engram.models import Counts, StoredModel
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 class Session:
@@ -44,7 +40,7 @@ class Session:
         key: str | None = None,
         durability: Literal["normal", "full"] = "normal",
         busy_timeout: float = 10.0,
-        clock: Callable[[], datetime] = _utc_now,
+        clock: Callable[[], datetime] = utc_now,
         decay_config: DecayConfig | None = None,
         llm: LLMAdapter | None = None,
         events_path: str | os.PathLike[str] | None = None,

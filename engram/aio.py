@@ -1,0 +1,177 @@
+"""`AsyncEngram`: every call of `Engram` as a coroutine, on threads of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, Self, TypeVar
+
+from engram import arguments
+from engram.engine import Engram
+from engram.errors import Closed, Forked
+from engram.times import utc_now
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from datetime import datetime
+    from types import TracebackType
+
+    from engram.cognition.decay import DecayConfig
+    from engram.embedding import Embedder
+    from engram.llm import LLMAdapter
+
+__all__ = ["AsyncEngram"]
+
+_MAX_WORKERS = 64
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _awaited(
+    method: Callable[Concatenate[Engram, P], R],
+) -> Callable[Concatenate[AsyncEngram, P], Coroutine[object, object, R]]:
+    """Return a method of `Engram` as a coroutine method of the same signature."""
+
+    @wraps(method)
+    async def call(self: AsyncEngram, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._run(lambda memory: method(memory, *args, **kwargs))
+
+    return call
+
+
+class AsyncEngram:
+    """`Engram` for asyncio: the same calls, each a coroutine that runs on a thread of its own pool.
+
+    The store is opened on such a thread too, by `async with` or by the first call, which is where
+    the constructor's errors appear. Reading and writing, embedding and waiting for another
+    process's lock never hold up the event loop.
+
+    A call that has begun is finished even when the coroutine that awaits it is cancelled: nothing
+    is ever half written. One that still waits for a thread is then left out. `close` lets what was
+    called before it finish.
+
+    `reflect_async` gives the `ReflectionThread` that `Engram.reflect_async` gives, whose `join`
+    blocks; in a coroutine, `asyncio.create_task(memory.reflect())` is the better way.
+
+    Args:
+        path: See `Engram`, also for the others.
+        embedder_model: A model's name or folder.
+        embedder: An embedder of the caller's own; it is called on several threads at once.
+        agent_id: Whose memory this is.
+        key: Passphrase.
+        durability: "normal" or "full".
+        busy_timeout: Seconds to wait while another connection writes.
+        clock: Where "now" comes from.
+        decay_config: How importance fades.
+        llm: The language model that `reflect` and `compress` ask.
+        events_path: A file that gets a line for every memory written or forgotten.
+        max_workers: Threads, 1 to 64; they start when they are needed.
+
+    Raises:
+        InvalidArgument, InvalidType: `max_workers` is refused.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] = ":memory:",
+        *,
+        embedder_model: str | None = None,
+        embedder: Embedder | None = None,
+        agent_id: str | None = None,
+        key: str | None = None,
+        durability: Literal["normal", "full"] = "normal",
+        busy_timeout: float = 10.0,
+        clock: Callable[[], datetime] = utc_now,
+        decay_config: DecayConfig | None = None,
+        llm: LLMAdapter | None = None,
+        events_path: str | os.PathLike[str] | None = None,
+        max_workers: int = 4,
+    ) -> None:
+        self._open = partial(
+            Engram,
+            path,
+            embedder_model=embedder_model,
+            embedder=embedder,
+            agent_id=agent_id,
+            key=key,
+            durability=durability,
+            busy_timeout=busy_timeout,
+            clock=clock,
+            decay_config=decay_config,
+            llm=llm,
+            events_path=events_path,
+        )
+        self._agent = agent_id
+        self._memory: Engram | None = None
+        # Held while the store is opened, so that several first calls open it once.
+        self._opening = threading.Lock()
+        self._executor = ThreadPoolExecutor(
+            arguments.integer(max_workers, "max_workers", 1, _MAX_WORKERS),
+            thread_name_prefix="engram",
+        )
+        self._closed = False
+        self._process = os.getpid()
+
+    @property
+    def agent_id(self) -> str | None:
+        """Whose memory this is; None is everyone's."""
+        return self._agent
+
+    async def __aenter__(self) -> Self:
+        await self._run(lambda _: None)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Let the calls made so far finish, then close the file; closing twice is harmless."""
+        self._closed = True
+        if self._process == os.getpid():
+            await asyncio.to_thread(self._finish)
+
+    def _finish(self) -> None:
+        self._executor.shutdown(wait=True)
+        if self._memory is not None:
+            self._memory.close()
+
+    async def _run(self, call: Callable[[Engram], R]) -> R:
+        if self._closed:
+            message = "this AsyncEngram is closed"
+            raise Closed(message, "open a new one")
+        if self._process != os.getpid():
+            message = "this AsyncEngram was opened by another process"
+            raise Forked(message, "open the store again in the child process")
+        loop = asyncio.get_running_loop()
+        context = copy_context()
+        return await loop.run_in_executor(
+            self._executor, lambda: context.run(lambda: call(self._opened()))
+        )
+
+    def _opened(self) -> Engram:
+        with self._opening:
+            if self._memory is None:
+                self._memory = self._open()
+            return self._memory
+
+    observe = _awaited(Engram.observe)
+    observe_many = _awaited(Engram.observe_many)
+    recall = _awaited(Engram.recall)
+    get = _awaited(Engram.get)
+    episodes = _awaited(Engram.episodes)
+    count = _awaited(Engram.count)
+    forget = _awaited(Engram.forget)
+    list_agents = _awaited(Engram.list_agents)
+    counts = _awaited(Engram.counts)
+    model = _awaited(Engram.model)
+    check = _awaited(Engram.check)

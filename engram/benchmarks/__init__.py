@@ -1,0 +1,1 @@
+"""The documented import path of the benchmarks, `engram.bench`."""
