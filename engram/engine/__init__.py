@@ -6,12 +6,13 @@ from engram.engine.cognition import Cognition
 from engram.engine.episodes import EpisodeMemory
 from engram.engine.erasure import Erasure
 from engram.engine.facts import FactMemory
+from engram.engine.reembedding import Reembedding
 from engram.engine.transfer import Transfer
 
 __all__ = ["Engram"]
 
 
-class Engram(EpisodeMemory, FactMemory, Cognition, Erasure, Transfer):
+class Engram(EpisodeMemory, FactMemory, Cognition, Erasure, Transfer, Reembedding):
     """A memory in one SQLite file.
 
     One instance may be used from many threads; several instances, in threads or processes, may

@@ -98,9 +98,7 @@ class EpisodeMemory(Session):
         new = [self._new_episode(item, now, at, len(items)) for at, item in enumerate(items)]
         if not new:
             return []
-        embedder, vectors, counts = self._embed([episode.content for episode in new])
-        with self._store.writing():
-            model = self._model_for_writing(embedder)
+        with self._storing([episode.content for episode in new]) as (model, vectors, counts):
             self._store.add_episodes(new, vectors, counts, model=model, agent=self._agent, now=now)
         self._emit("memory_written", [{"memory_id": e.uid, "kind": "episodic"} for e in new])
         return [episode.uid for episode in new]
@@ -154,6 +152,8 @@ class EpisodeMemory(Session):
         k: int = 5,
         *,
         mode: str = "hybrid",
+        depth: int = 2,
+        decay: float = 0.5,
         vector_weight: float = 0.5,
         fts_weight: float = 0.5,
         as_of: datetime | None = None,
@@ -172,7 +172,11 @@ class EpisodeMemory(Session):
             query: Any text; its words are matched literally, no operator has a meaning. Of a long
                 one the first 10,000 characters and the first 256 distinct words count.
             k: How many, 1 to 4096.
-            mode: "hybrid" blends meaning and words, "cosine" is meaning alone.
+            mode: "hybrid" blends meaning and words, "cosine" is meaning alone, "spreading" adds
+                what is linked to the nearest episodes through the entities they mention.
+            depth: Hops that spreading takes over the entity graph, 0 to 100; an episode and an
+                entity it mentions are one hop apart.
+            decay: The share of activation that survives a hop, 0 to 1.
             vector_weight: Share of meaning in hybrid mode, relative to `fts_weight`.
             fts_weight: Share of words in hybrid mode.
             as_of: Only episodes that had happened by then, inclusive.
@@ -206,12 +210,12 @@ class EpisodeMemory(Session):
             pool = arguments.integer(candidate_limit, "candidate_limit", 1, 2**31)
         floor = None if min_score is None else arguments.number(min_score, "min_score")
         allowed = arguments.allowed(self._scope(cross_agent), filters, as_of)
-        vector = self._query_vector(text)
-        if vector is None:
-            return []
-        asked = Query(text, vector, count, mode, allowed, *weights, pool, floor)
-        with self._store.reading():
-            results, keys = recall(self._store, self._current_index(), asked)
+        with self._searching(text) as found:
+            if found is None:
+                return []
+            vector, index = found
+            asked = Query(text, vector, count, mode, allowed, *weights, pool, floor)
+            results, keys = recall(self._store, index, asked)
         if keys:
             self._store.note_recall(self._agent, text, self._now(), keys)
         return results

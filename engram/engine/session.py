@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, Self
 
 from engram import arguments
@@ -15,7 +16,7 @@ from engram.times import to_micros, utc_now
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
     from types import TracebackType
 
@@ -66,6 +67,7 @@ class Session:
             None if log is None else EventLog(log, fsync=durability == "full", clock=clock)
         )
         self._embedder = embedder if embedder_model is None else resolve(embedder_model)
+        self._follows_store = self._embedder is None
         self._store = Store(path, self._now(), key=key, busy_timeout=timeout, durability=durability)
         self._index: VectorIndex | None = None
         try:
@@ -125,28 +127,30 @@ class Session:
     def _scope(self, cross_agent: bool) -> str | None:
         return None if arguments.flag(cross_agent, "cross_agent") else self._agent
 
-    def _the_embedder(self) -> Embedder:
-        if self._embedder is None:
-            with self._store.reading():
-                stored = self._store.model()
+    def _the_embedder(self, stored: StoredModel | None) -> Embedder:
+        """Return the embedder given at opening; when none was, that of the store's model."""
+        embedder = self._embedder
+        if embedder is None or (self._follows_store and not self._same_model(embedder, stored)):
             if stored is not None and stored.name is None:
                 message = "the store holds vectors of an embedder that was passed as embedder="
                 raise ModelMismatch(message, "pass the same one again")
-            self._embedder = resolve(None, stored=stored.name if stored else None)
-        return self._embedder
-
-    def _add_model(self, embedder: Embedder) -> int:
-        name = getattr(embedder, "name", None)
-        return self._store.add_model(
-            embedder.fingerprint, name if isinstance(name, str) else None, embedder.dim
-        )
+            embedder = self._embedder = resolve(None, stored=stored.name if stored else None)
+        return embedder
 
     @staticmethod
-    def _check_model(embedder: Embedder, stored: StoredModel | None) -> None:
-        if stored is None or (embedder.fingerprint, embedder.dim) == (
+    def _description(embedder: Embedder) -> tuple[str, str | None, int]:
+        name = getattr(embedder, "name", None)
+        return embedder.fingerprint, name if isinstance(name, str) else None, embedder.dim
+
+    @staticmethod
+    def _same_model(embedder: Embedder, stored: StoredModel | None) -> bool:
+        return stored is None or (embedder.fingerprint, embedder.dim) == (
             stored.fingerprint,
             stored.dim,
-        ):
+        )
+
+    def _check_model(self, embedder: Embedder, stored: StoredModel | None) -> None:
+        if stored is None or self._same_model(embedder, stored):
             return
         message = (
             f"the store holds vectors of {stored.fingerprint!r} ({stored.dim} dimensions),"
@@ -154,31 +158,69 @@ class Session:
         )
         raise ModelMismatch(
             message,
-            "open the store with its own model; engram reembed, to change it, is not there yet",
+            "open the store without naming a model; reembed() changes the model of a store",
         )
 
-    def _query_vector(self, text: str) -> NDArray[np.float32] | None:
-        """Embed a query as the store's episodes are; None when the store has none."""
-        with self._store.reading():
-            stored = self._store.model()
-        if stored is None:
-            return None
-        embedder = self._the_embedder()
+    @contextmanager
+    def _searching(self, query: str) -> Iterator[tuple[NDArray[np.float32], VectorIndex] | None]:
+        """Embed a query and hold one snapshot of the store: the vector, and the index for it.
+
+        None where the store has no vectors. When the store's model changes while the query is
+        embedded, it is embedded again.
+
+        Raises:
+            ModelMissing, ModelMismatch: The query cannot be embedded as the episodes were.
+        """
+        while True:
+            with self._store.reading():
+                stored = self._store.model()
+            vector = None if stored is None else self._query_vector(query, stored)
+            with self._store.reading():
+                if self._store.model() == stored:
+                    yield None if vector is None else (vector, self._current_index())
+                    return
+
+    def _query_vector(self, query: str, stored: StoredModel) -> NDArray[np.float32]:
+        embedder = self._the_embedder(stored)
         self._check_model(embedder, stored)
-        return as_stored(embed_query(embedder, text))
+        return as_stored(embed_query(embedder, query))
 
     def _current_index(self) -> VectorIndex:
+        """Return the index of the store's vectors, inside a transaction; there must be some."""
         if self._index is None:
             stored = self._store.model()
             assert stored is not None  # noqa: S101 - a query was embedded for it
             self._index = VectorIndex(self._store, stored)
         return self._index
 
+    @contextmanager
+    def _storing(
+        self, texts: Sequence[str]
+    ) -> Iterator[tuple[int, NDArray[np.float32], NDArray[np.int64]]]:
+        """Embed texts and hold the transaction that stores them.
+
+        Yields the key of their model, the chunks' vectors and the chunks of each text. When the
+        store's model changes while they are embedded, they are embedded again.
+
+        Raises:
+            ModelMissing, ModelMismatch: They cannot be embedded as the store's episodes were.
+        """
+        while True:
+            embedder, vectors, counts = self._embed(texts)
+            with self._store.writing():
+                stored = self._store.model()
+                if self._same_model(embedder, stored):
+                    yield self._model_for_writing(embedder), vectors, counts
+                    return
+            self._check_model(self._the_embedder(stored), stored)
+
     def _embed(
         self, texts: Sequence[str]
     ) -> tuple[Embedder, NDArray[np.float32], NDArray[np.int64]]:
         """Embed texts to be stored: the embedder, the chunks' vectors, the chunks of each."""
-        embedder = self._the_embedder()
+        with self._store.reading():
+            stored = self._store.model()
+        embedder = self._the_embedder(stored)
         return embedder, *embed_documents(embedder, texts)
 
     def _model_for_writing(self, embedder: Embedder) -> int:
@@ -189,7 +231,7 @@ class Session:
         """
         stored = self._store.model()
         self._check_model(embedder, stored)
-        return stored.id if stored else self._add_model(embedder)
+        return stored.id if stored else self._store.add_model(*self._description(embedder))
 
     def _emit(
         self, event: str, data: Iterable[Mapping[str, object]], *, run_id: str | None = None

@@ -82,6 +82,48 @@ class Embeddings:
             ),
         )
 
+    def missing(self, model: int, after: int, limit: int) -> list[tuple[int, str]]:
+        """Return the first episodes after a key that lack the model's vectors, with their texts."""
+        rows = self._connection.execute(
+            "SELECT id, content FROM episode AS e WHERE id > ? AND NOT EXISTS"
+            " (SELECT 1 FROM embedding WHERE episode = e.id AND model = ?) ORDER BY id LIMIT ?",
+            (after, model, limit),
+        )
+        return [(key, text) for key, text in rows]
+
+    def count_missing(self, model: int) -> int:
+        """Return how many episodes lack the model's vectors."""
+        count: int = self._connection.execute(
+            "SELECT count(*) FROM episode AS e WHERE NOT EXISTS"
+            " (SELECT 1 FROM embedding WHERE episode = e.id AND model = ?)",
+            (model,),
+        ).get
+        return count
+
+    def remove_others(self, models: Sequence[int], after: int, limit: int) -> int | None:
+        """Delete the vectors of all models but some, among the next rows.
+
+        Args:
+            models: The models whose vectors stay.
+            after: Where to go on: what the call before returned, 0 at first.
+            limit: How many rows to look at.
+
+        Returns:
+            Where to go on, None when that was the last row.
+        """
+        last: int | None = self._connection.execute(
+            "SELECT max(id) FROM (SELECT id FROM embedding WHERE id > ? ORDER BY id LIMIT ?)",
+            (after, limit),
+        ).get
+        if last is not None:
+            kept = ", ".join("?" * len(models))
+            self._connection.execute(
+                "DELETE FROM embedding WHERE id > ? AND id <= ?"  # noqa: S608
+                f" AND model NOT IN ({kept})",
+                (after, last, *models),
+            )
+        return last
+
     def between(self, first: int, last: int, model: StoredModel) -> Iterator[VectorBatch]:
         """Yield the model's vectors of the episodes `first` to `last`, both included.
 
