@@ -69,6 +69,10 @@ class TextIndex:
             np.array([score for _, score in rows], dtype=np.float64),
         )
 
+    def optimize(self) -> None:
+        """Merge the index into one piece, without what was removed."""
+        self._connection.execute("INSERT INTO episode_fts (episode_fts) VALUES ('optimize')")
+
     def check(self) -> None:
         """Compare the index with the episodes, row by row.
 

@@ -1,0 +1,66 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engram.errors import CannotOpen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or the entries of a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def put_in_place(ready: Path, dest: Path) -> None:
+    """Give a finished file its name; a reader finds the old file or the new one, whole."""
+    sync(ready)
+    ready.replace(dest)
+    sync(dest.parent)
+
+
+@contextmanager
+def replacing(dest: str | os.PathLike[str], *, mode_of: Path | None = None) -> Iterator[Path]:
+    """Yield the name of a file to write that takes the place of `dest` once the block ends.
+
+    When the block fails, or the process dies in it, `dest` is what it was before.
+
+    Args:
+        dest: The file to replace; a link is followed. Its permissions stay.
+        mode_of: The file whose permissions a new one gets; None leaves them to the umask.
+
+    Raises:
+        CannotOpen: The folder is missing or may not be written to, or `dest` is a folder.
+    """
+    target = Path(os.path.realpath(dest))
+    if target.is_dir():
+        message = "the destination is a folder"
+        raise CannotOpen(message, "name a file")
+    try:
+        # The folder is this process's own, so nobody can slip a link in.
+        folder = Path(tempfile.mkdtemp(prefix=f".{target.name[:64]}.", dir=target.parent))
+    except OSError:
+        message = "the destination's folder is missing or may not be written to"
+        raise CannotOpen(message, "check the path") from None
+    try:
+        ready = folder / "partial"
+        yield ready
+        model = target if target.exists() else mode_of
+        if model is not None:
+            shutil.copymode(model, ready)
+        put_in_place(ready, target)
+    finally:
+        with suppress(OSError):
+            shutil.rmtree(folder)
