@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import uuid
 import warnings
+from functools import cached_property
 from typing import TYPE_CHECKING, Unpack
 
 from engram import arguments
 from engram.engine.session import Session
 from engram.errors import InvalidArgument, InvalidType, NotFound
+from engram.index import Adjacency
 from engram.models import (
     DEFAULT_PROVENANCE,
     EpisodePage,
@@ -26,11 +28,17 @@ if TYPE_CHECKING:
     from engram.models import Episode, Filters, SearchResult
 
 _PAGE_MAX = 1000
+_DEPTH_MAX = 100
 _BEYOND = 2**63
 
 
 class EpisodeMemory(Session):
     """The calls about episodes."""
+
+    @cached_property
+    def _adjacency(self) -> Adjacency:
+        """The entity graph in memory; used inside the store's transactions."""
+        return Adjacency(self._store)
 
     def observe(
         self,
@@ -209,13 +217,15 @@ class EpisodeMemory(Session):
         if candidate_limit is not None:
             pool = arguments.integer(candidate_limit, "candidate_limit", 1, 2**31)
         floor = None if min_score is None else arguments.number(min_score, "min_score")
+        hops = arguments.integer(depth, "depth", 0, _DEPTH_MAX)
+        survives = arguments.number(decay, "decay", 0.0, 1.0)
         allowed = arguments.allowed(self._scope(cross_agent), filters, as_of)
         with self._searching(text) as found:
             if found is None:
                 return []
             vector, index = found
-            asked = Query(text, vector, count, mode, allowed, *weights, pool, floor)
-            results, keys = recall(self._store, index, asked)
+            asked = Query(text, vector, count, mode, allowed, *weights, pool, floor, hops, survives)
+            results, keys = recall(self._store, index, self._adjacency, asked)
         if keys:
             self._store.note_recall(self._agent, text, self._now(), keys)
         return results

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engram.index.adjacency import Adjacency
 from engram.index.vectors import Neighbours, VectorIndex
 
-__all__ = ["Neighbours", "VectorIndex"]
+__all__ = ["Adjacency", "Neighbours", "VectorIndex"]

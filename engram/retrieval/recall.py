@@ -1,4 +1,4 @@
-"""Finding episodes for a query, by meaning alone or by meaning and words."""
+"""Finding episodes for a query: by meaning, by meaning and words, or through the entity graph."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ import numpy as np
 
 from engram._native import blend
 from engram.models import SearchResult
+from engram.retrieval.spreading import spreading
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from engram.index import VectorIndex
+    from engram.index import Adjacency, VectorIndex
     from engram.storage import EpisodeFilter, Store
 
 MAX_K = 4096
 """The largest `k`, and the largest pool of candidates a side contributes."""
-MODES = ("hybrid", "cosine")
+MODES = ("hybrid", "cosine", "spreading")
 _POOL_PER_RESULT = 4
+_SEEDS_PER_RESULT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,8 @@ class Query:
         text_weight: Share of the keyword side.
         pool: Candidates each side contributes, at least `k`; None is four for each result.
         min_score: Results below it are left out.
+        depth: Hops of spreading activation.
+        decay: The share of activation that survives a hop.
     """
 
     text: str
@@ -47,6 +51,8 @@ class Query:
     text_weight: float = 0.5
     pool: int | None = None
     min_score: float | None = None
+    depth: int = 2
+    decay: float = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,9 @@ class _Ranking:
     distances: NDArray[np.float64]
 
 
-def recall(store: Store, index: VectorIndex, query: Query) -> tuple[list[SearchResult], list[int]]:
+def recall(
+    store: Store, index: VectorIndex, adjacency: Adjacency, query: Query
+) -> tuple[list[SearchResult], list[int]]:
     """Return the best episodes for a query, best first, and their keys.
 
     Runs inside the caller's transaction, whose snapshot both sides and the rows come from.
@@ -68,7 +76,12 @@ def recall(store: Store, index: VectorIndex, query: Query) -> tuple[list[SearchR
         order, so the same store and query give the same answer.
     """
     index.refresh()
-    ranking = (_by_meaning if query.mode == "cosine" else _by_both)(store, index, query)
+    if query.mode == "cosine":
+        ranking = _by_meaning(index, query)
+    elif query.mode == "spreading":
+        ranking = _by_association(store, index, adjacency, query)
+    else:
+        ranking = _by_both(store, index, query)
     kept = len(ranking.scores)
     if query.min_score is not None:
         kept = int(np.count_nonzero(ranking.scores >= query.min_score))
@@ -87,7 +100,7 @@ def _similarity(distances: NDArray[np.float64]) -> NDArray[np.float64]:
     return 1.0 / (1.0 + distances)
 
 
-def _by_meaning(_store: Store, index: VectorIndex, query: Query) -> _Ranking:
+def _by_meaning(index: VectorIndex, query: Query) -> _Ranking:
     near = index.search(query.vector, query.k, query.allowed)
     return _Ranking(near.episodes, _similarity(near.distances), near.distances)
 
@@ -107,4 +120,23 @@ def _by_both(store: Store, index: VectorIndex, query: Query) -> _Ranking:
         query.text_weight,
         query.k,
     )
+    return _Ranking(episodes, scores, index.distances(query.vector, episodes))
+
+
+def _by_association(
+    store: Store, index: VectorIndex, adjacency: Adjacency, query: Query
+) -> _Ranking:
+    """Rank the nearest episodes and those that activation spreads to from them."""
+    seeds = min(_SEEDS_PER_RESULT * query.k, MAX_K)
+    near = index.search(query.vector, seeds, query.allowed)
+    episodes, scores = spreading(
+        store,
+        adjacency,
+        near,
+        _similarity(near.distances),
+        query.allowed,
+        query.depth,
+        query.decay,
+    )
+    episodes, scores = episodes[: query.k], scores[: query.k]
     return _Ranking(episodes, scores, index.distances(query.vector, episodes))

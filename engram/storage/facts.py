@@ -6,90 +6,24 @@ Valid time (`valid_from`, `valid_to`) says when a statement is true. Transaction
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import apsw
 import numpy as np
 
-from engram.models import Fact
 from engram.storage import uids
-from engram.times import from_micros
+from engram.storage.fact_records import Evidence, FactSource, to_fact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from engram.models import Fact
     from engram.storage.agents import Agents
     from engram.storage.changes import Changes
     from engram.storage.connection import Connection
+    from engram.storage.fact_records import NewFact
 
 _ALWAYS = 2**63 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class FactSource:
-    """Where a fact came from.
-
-    Attributes:
-        source: An episode's public id, or a name the caller gave; None once the episode is
-            forgotten.
-        episode: The episode's key; None for a name and for a forgotten episode.
-        provenance: How far the source was trusted when the fact was recorded. It outlives the
-            source, so forgetting never makes a fact more trusted.
-    """
-
-    source: str | None
-    episode: int | None
-    provenance: str
-
-
-@dataclass(frozen=True, slots=True)
-class NewFact:
-    """A fact on its way into the store; times in microseconds, everything checked.
-
-    Attributes:
-        uid: The public id.
-        subject: Whom or what it is about.
-        predicate: The relation.
-        object: The value.
-        valid_from: When it begins to hold.
-        recorded_at: When the store learned it.
-        valid_to: When it stops to hold, exclusive; None leaves it open.
-        confidence: 0 to 1.
-        sources: Where it came from, in order.
-        reflection: Key of the run that extracted it.
-        shared: Whether other agents see it.
-        quarantined: Whether its writer had read untrusted content; a quarantined source marks it
-            too.
-    """
-
-    uid: str
-    subject: str
-    predicate: str
-    object: str
-    valid_from: int
-    recorded_at: int
-    valid_to: int | None = None
-    confidence: float = 1.0
-    sources: tuple[FactSource, ...] = ()
-    reflection: int | None = None
-    shared: bool = True
-    quarantined: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What a fact rests on.
-
-    Attributes:
-        sources: Every source ever recorded, forgotten ones included.
-        model: The language model of the run that extracted it.
-        quarantined: A source that is still there is quarantined.
-    """
-
-    sources: tuple[FactSource, ...]
-    model: str | None
-    quarantined: bool
 
 
 _VISIBLE = "({0}.shared = 1 OR {0}.agent = (SELECT id FROM agent WHERE name = :agent))"
@@ -355,8 +289,8 @@ class Facts:
         rows = list(
             self._connection.execute(
                 "SELECT coalesce(e.uid, s.source), s.episode, s.provenance,"
-                " coalesce(e.quarantined, 0) FROM fact_source AS s LEFT JOIN episode AS e ON e.id = s.episode"
-                " WHERE s.fact = ? ORDER BY s.position",
+                " coalesce(e.quarantined, 0) FROM fact_source AS s"
+                " LEFT JOIN episode AS e ON e.id = s.episode WHERE s.fact = ? ORDER BY s.position",
                 (key,),
             )
         )
@@ -416,7 +350,7 @@ class Facts:
             )
         )
         sources = self._sources([row[0] for row in rows])
-        return [(row[0], _fact(row, sources.get(row[0], []))) for row in rows]
+        return [(row[0], to_fact(row, sources.get(row[0], []))) for row in rows]
 
     def _sources(self, keys: list[int]) -> dict[int, list[str]]:
         """Return the sources of facts that can still be named."""
@@ -433,25 +367,3 @@ class Facts:
         for key, source in rows:
             named.setdefault(key, []).append(uids.from_stored(source))
         return named
-
-
-def _fact(row: tuple[Any, ...], sources: list[str]) -> Fact:
-    _, uid, subject, predicate, value, begins, ends, recorded, closed, successor = row[:10]
-    confidence, run, agent, shared, mark = row[10:]
-    return Fact(
-        id=uids.from_stored(uid),
-        subject=subject,
-        predicate=predicate,
-        object=value,
-        valid_from=from_micros(begins),
-        valid_to=None if ends is None else from_micros(ends),
-        recorded_at=from_micros(recorded),
-        superseded_at=None if closed is None else from_micros(closed),
-        superseded_by=None if successor is None else uids.from_stored(successor),
-        confidence=confidence,
-        derived_from=sources,
-        extracted_by=None if run is None else uids.from_stored(run),
-        agent_id=agent,
-        shared=bool(shared),
-        quarantined=bool(mark),
-    )

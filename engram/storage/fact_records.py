@@ -1,0 +1,99 @@
+"""Facts on their way into the store and out of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from engram.models import Fact
+from engram.storage import uids
+from engram.times import from_micros
+
+
+@dataclass(frozen=True, slots=True)
+class FactSource:
+    """Where a fact came from.
+
+    Attributes:
+        source: An episode's public id, or a name the caller gave; None once the episode is
+            forgotten.
+        episode: The episode's key; None for a name and for a forgotten episode.
+        provenance: How far the source was trusted when the fact was recorded. It outlives the
+            source, so forgetting never makes a fact more trusted.
+    """
+
+    source: str | None
+    episode: int | None
+    provenance: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewFact:
+    """A fact on its way into the store; times in microseconds, everything checked.
+
+    Attributes:
+        uid: The public id.
+        subject: Whom or what it is about.
+        predicate: The relation.
+        object: The value.
+        valid_from: When it begins to hold.
+        recorded_at: When the store learned it.
+        valid_to: When it stops to hold, exclusive; None leaves it open.
+        confidence: 0 to 1.
+        sources: Where it came from, in order.
+        reflection: Key of the run that extracted it.
+        shared: Whether other agents see it.
+        quarantined: Whether its writer had read untrusted content; a quarantined source marks it
+            too.
+    """
+
+    uid: str
+    subject: str
+    predicate: str
+    object: str
+    valid_from: int
+    recorded_at: int
+    valid_to: int | None = None
+    confidence: float = 1.0
+    sources: tuple[FactSource, ...] = ()
+    reflection: int | None = None
+    shared: bool = True
+    quarantined: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a fact rests on.
+
+    Attributes:
+        sources: Every source ever recorded, forgotten ones included.
+        model: The language model of the run that extracted it.
+        quarantined: A source that is still there is quarantined.
+    """
+
+    sources: tuple[FactSource, ...]
+    model: str | None
+    quarantined: bool
+
+
+def to_fact(row: tuple[Any, ...], sources: list[str]) -> Fact:
+    """Return the fact of a row as `Facts` selects it; `sources` are those still to be named."""
+    _, uid, subject, predicate, value, begins, ends, recorded, closed, successor = row[:10]
+    confidence, run, agent, shared, mark = row[10:]
+    return Fact(
+        id=uids.from_stored(uid),
+        subject=subject,
+        predicate=predicate,
+        object=value,
+        valid_from=from_micros(begins),
+        valid_to=None if ends is None else from_micros(ends),
+        recorded_at=from_micros(recorded),
+        superseded_at=None if closed is None else from_micros(closed),
+        superseded_by=None if successor is None else uids.from_stored(successor),
+        confidence=confidence,
+        derived_from=sources,
+        extracted_by=None if run is None else uids.from_stored(run),
+        agent_id=agent,
+        shared=bool(shared),
+        quarantined=bool(mark),
+    )
