@@ -75,3 +75,15 @@ def test_many_forgotten_among_many(memory):
     again = memory.observe("note number 1")
     assert [r.episode.id for r in memory.recall("note", 50, mode="cosine")] == [again]
     assert memory.check() == []
+
+
+def test_a_recall_that_returned_nothing_else_is_not_logged(memory):
+    uid = memory.observe("alone")
+    memory.recall("alone")
+    memory.forget(uid)
+    memory.observe("next")
+    for _ in range(60):
+        memory.recall("next")
+    logged = memory._store._connection.execute("SELECT count(*) FROM recall_log").get
+    assert logged >= 50
+    assert memory.check() == []

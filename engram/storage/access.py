@@ -10,8 +10,11 @@ import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import apsw
+import numpy as np
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from engram.storage.connection import Connection
 
@@ -74,23 +77,43 @@ class AccessLog:
             self._waiting = [recall for recall in self._waiting if id(recall) not in done]
 
     def _write(self, recall: Recall) -> None:
+        there = self._connection.execute(
+            "SELECT count(*) FROM carray(?) AS k CROSS JOIN episode AS e ON e.id = k.value",
+            (apsw.carray(np.array(recall.episodes, dtype=np.int64)),),
+        ).get
+        # The query goes with any episode it returned, also when another process forgot that one.
+        query = recall.query if there == len(recall.episodes) else None
         self._connection.execute(
             "INSERT INTO recall_log (agent, query, at)"
             " VALUES ((SELECT id FROM agent WHERE name = ?), ?, ?)",
-            (recall.agent, recall.query, recall.at),
+            (recall.agent, query, recall.at),
         )
         log = self._connection.last_id
-        # An episode that another process forgot meanwhile has no row to point at.
         self._connection.executemany(
             "INSERT INTO access_log (episode, recall, rank)"
             " SELECT id, ?2, ?3 FROM episode WHERE id = ?1",
             [(episode, log, rank) for rank, episode in enumerate(recall.episodes)],
         )
 
+    def forget_queries(self, about: Callable[[str], bool]) -> None:
+        """Erase the text of every query that a predicate holds for."""
+        with self._lock:
+            self._waiting = [
+                replace(recall, query=None)
+                if recall.query is not None and about(recall.query)
+                else recall
+                for recall in self._waiting
+            ]
+        rows = self._connection.execute("SELECT id, query FROM recall_log WHERE query IS NOT NULL")
+        self._connection.executemany(
+            "UPDATE recall_log SET query = NULL WHERE id = ?",
+            [(recall,) for recall, query in rows if about(query)],
+        )
+
     def forget(self, episode: int) -> None:
         """Erase an episode from the log, with the text of every query that returned it."""
         with self._lock:
-            self._waiting = [
+            left = [
                 replace(
                     recall, query=None, episodes=tuple(e for e in recall.episodes if e != episode)
                 )
@@ -98,6 +121,7 @@ class AccessLog:
                 else recall
                 for recall in self._waiting
             ]
+            self._waiting = [recall for recall in left if recall.episodes]
         self._connection.execute(
             "UPDATE recall_log SET query = NULL"
             " WHERE id IN (SELECT recall FROM access_log WHERE episode = ?)",
