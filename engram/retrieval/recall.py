@@ -9,7 +9,7 @@ import numpy as np
 
 from engram._native import blend
 from engram.models import SearchResult
-from engram.retrieval.spreading import spreading
+from engram.retrieval.spreading import similarity, spreading
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -95,14 +95,9 @@ def recall(
     return results, ranking.episodes[:kept].tolist()
 
 
-def _similarity(distances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return `1 / (1 + d)`: 1 for identical, about 0.41 for orthogonal, 1/3 for opposite."""
-    return 1.0 / (1.0 + distances)
-
-
 def _by_meaning(index: VectorIndex, query: Query) -> _Ranking:
     near = index.search(query.vector, query.k, query.allowed)
-    return _Ranking(near.episodes, _similarity(near.distances), near.distances)
+    return _Ranking(near.episodes, similarity(near.distances), near.distances)
 
 
 def _by_both(store: Store, index: VectorIndex, query: Query) -> _Ranking:
@@ -113,7 +108,7 @@ def _by_both(store: Store, index: VectorIndex, query: Query) -> _Ranking:
     matches, match_scores = store.text.search(query.text, query.allowed, pool)
     episodes, scores = blend(
         near.episodes,
-        _similarity(near.distances),
+        similarity(near.distances),
         matches,
         match_scores,
         query.vector_weight,
@@ -129,14 +124,14 @@ def _by_association(
     """Rank the nearest episodes and those that activation spreads to from them."""
     seeds = min(_SEEDS_PER_RESULT * query.k, MAX_K)
     near = index.search(query.vector, seeds, query.allowed)
-    episodes, scores = spreading(
+    episodes, scores, distances = spreading(
         store,
         adjacency,
+        index,
+        query.vector,
         near,
-        _similarity(near.distances),
         query.allowed,
         query.depth,
         query.decay,
     )
-    episodes, scores = episodes[: query.k], scores[: query.k]
-    return _Ranking(episodes, scores, index.distances(query.vector, episodes))
+    return _Ranking(episodes[: query.k], scores[: query.k], distances[: query.k])
