@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from contextvars import copy_context
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, Self, TypeVar
@@ -30,6 +31,10 @@ _MAX_WORKERS = 64
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+def _closed() -> Closed:
+    return Closed("this AsyncEngram is closed", "open a new one")
 
 
 def _awaited(
@@ -70,7 +75,8 @@ class AsyncEngram:
         decay_config: How importance fades.
         llm: The language model that `reflect` and `compress` ask.
         events_path: A file that gets a line for every memory written or forgotten.
-        max_workers: Threads, 1 to 64; they start when they are needed.
+        max_workers: Threads, 1 to 64, started when they are needed; None is one per core, but at
+            least 2 and at most 4.
 
     Raises:
         InvalidArgument, InvalidType: `max_workers` is refused.
@@ -90,7 +96,7 @@ class AsyncEngram:
         decay_config: DecayConfig | None = None,
         llm: LLMAdapter | None = None,
         events_path: str | os.PathLike[str] | None = None,
-        max_workers: int = 4,
+        max_workers: int | None = None,
     ) -> None:
         self._open = partial(
             Engram,
@@ -110,11 +116,15 @@ class AsyncEngram:
         self._memory: Engram | None = None
         # Held while the store is opened, so that several first calls open it once.
         self._opening = threading.Lock()
-        self._executor = ThreadPoolExecutor(
-            arguments.integer(max_workers, "max_workers", 1, _MAX_WORKERS),
-            thread_name_prefix="engram",
-        )
-        self._closed = False
+        workers = min(4, max(2, os.cpu_count() or 1))
+        if max_workers is not None:
+            workers = arguments.integer(max_workers, "max_workers", 1, _MAX_WORKERS)
+        self._executor = ThreadPoolExecutor(workers, thread_name_prefix="engram")
+        # As many calls are handed to the threads as keep them busy. A burst would otherwise hold
+        # up the loop for as long as handing it over takes.
+        self._limit = 2 * workers
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = self._finished = False
         self._process = os.getpid()
 
     @property
@@ -137,26 +147,45 @@ class AsyncEngram:
     async def close(self) -> None:
         """Let the calls made so far finish, then close the file; closing twice is harmless."""
         self._closed = True
-        if self._process == os.getpid():
+        if self._process != os.getpid():
+            return
+        slots, closing = self._gate()
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(closing)
+            # Slots are given in the order they were asked for: with the last of them in hand, all
+            # earlier calls have come back, or were cancelled and end with their thread.
+            for _ in range(self._limit):
+                await stack.enter_async_context(slots)
             await asyncio.to_thread(self._finish)
 
     def _finish(self) -> None:
+        self._finished = True
         self._executor.shutdown(wait=True)
         if self._memory is not None:
             self._memory.close()
 
     async def _run(self, call: Callable[[Engram], R]) -> R:
         if self._closed:
-            message = "this AsyncEngram is closed"
-            raise Closed(message, "open a new one")
+            raise _closed()
         if self._process != os.getpid():
             message = "this AsyncEngram was opened by another process"
             raise Forked(message, "open the store again in the child process")
-        loop = asyncio.get_running_loop()
         context = copy_context()
-        return await loop.run_in_executor(
-            self._executor, lambda: context.run(lambda: call(self._opened()))
-        )
+        slots, _ = self._gate()
+        async with slots:
+            if self._finished:
+                raise _closed()
+            return await asyncio.get_running_loop().run_in_executor(
+                self._executor, lambda: context.run(lambda: call(self._opened()))
+            )
+
+    def _gate(self) -> tuple[asyncio.Semaphore, asyncio.Lock]:
+        """Return what calls, and what closing, must hold; they belong to one event loop."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop = loop
+            self._locks = asyncio.Semaphore(self._limit), asyncio.Lock()
+        return self._locks
 
     def _opened(self) -> Engram:
         with self._opening:
