@@ -6,10 +6,22 @@ import importlib
 from typing import TYPE_CHECKING
 
 from engram._version import __version__
-from engram.models import Episode, EpisodePage, Fact, Filters, ObserveInput, SearchResult
+from engram.models import (
+    CompressionRun,
+    Episode,
+    EpisodePage,
+    Fact,
+    Filters,
+    ForgetResult,
+    ObserveInput,
+    ReflectionRun,
+    SearchResult,
+)
 
 if TYPE_CHECKING:
     from engram.aio import AsyncEngram
+    from engram.cognition.decay import DecayConfig
+    from engram.cognition.reflection import ReflectionThread
     from engram.engine import Engram
     from engram.llm import (
         AnthropicAdapter,
@@ -25,17 +37,22 @@ if TYPE_CHECKING:
 __all__ = [
     "AnthropicAdapter",
     "AsyncEngram",
+    "CompressionRun",
+    "DecayConfig",
     "DeepSeekAdapter",
     "Engram",
     "Episode",
     "EpisodePage",
     "Fact",
     "Filters",
+    "ForgetResult",
     "GeminiAdapter",
     "KimiAdapter",
     "ObserveInput",
     "OpenAIAdapter",
     "QwenAdapter",
+    "ReflectionRun",
+    "ReflectionThread",
     "SearchResult",
     "StubLLMAdapter",
     "WorkingMemory",
@@ -47,7 +64,9 @@ __all__ = [
 # needs neither.
 _LAZY = {
     "AsyncEngram": "engram.aio",
+    "DecayConfig": "engram.cognition.decay",
     "Engram": "engram.engine",
+    "ReflectionThread": "engram.cognition.reflection",
     "AnthropicAdapter": "engram.llm",
     "DeepSeekAdapter": "engram.llm",
     "GeminiAdapter": "engram.llm",

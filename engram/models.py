@@ -24,7 +24,9 @@ __all__ = [
     "Episode",
     "EpisodePage",
     "Fact",
+    "FactPage",
     "Filters",
+    "ForgetResult",
     "ObserveInput",
     "ReflectionRun",
     "SearchResult",
@@ -260,6 +262,19 @@ class Fact:
 
 
 @dataclass
+class FactPage:
+    """One page of `Engram.facts`.
+
+    Attributes:
+        facts: The facts, in the order they were recorded.
+        cursor: Pass it to the next call to go on; None on the last page.
+    """
+
+    facts: list[Fact]
+    cursor: str | None = None
+
+
+@dataclass
 class Entity:
     """A named person, place or thing.
 
@@ -418,3 +433,28 @@ class CompressionRun:
     summaries_created: int
     model_used: str | None = None
     cost_tokens: int = 0
+
+
+@dataclass
+class ForgetResult:
+    """The receipt of an erasure.
+
+    Attributes:
+        entity: The name that was asked for.
+        episodes_deleted: Episodes erased, summaries made of erased episodes among them.
+        facts_deleted: Facts erased, those that rested on erased episodes alone among them.
+        episode_ids: Ids of the erased episodes, in the order they were written.
+        fact_ids: Ids of the erased facts, in the order they were written.
+        removed: Rows taken from each table that lost any, by its name in the file format; under
+            "query" the logged queries whose text was blanked.
+        wiped: Whether the erased bytes have left every file of the store. False when a reader kept
+            the write-ahead log alive: they go with the next checkpoint.
+    """
+
+    entity: str
+    episodes_deleted: int
+    facts_deleted: int
+    episode_ids: list[str] = field(default_factory=list)
+    fact_ids: list[str] = field(default_factory=list)
+    removed: dict[str, int] = field(default_factory=dict)
+    wiped: bool = False

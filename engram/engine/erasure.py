@@ -2,11 +2,64 @@
 
 from __future__ import annotations
 
+from engram import arguments
 from engram.engine.session import Session
+from engram.errors import InvalidArgument
+from engram.models import ForgetResult
 
 
 class Erasure(Session):
     """The calls that erase."""
+
+    def forget_entity(self, name: str, *, content_sweep: bool = False) -> ForgetResult:
+        """Erase all that is somebody's, in every agent's memory, whatever this instance's scope.
+
+        Spellings that differ in case, in composed characters or in white space are one name, and
+        an entity's name and its aliases stand for each other. In one transaction go:
+
+        * episodes that have one of the names among their actors, and summaries of those;
+        * facts whose subject or object is one of the names, and facts all of whose sources go;
+          what an erased fact had superseded opens again;
+        * the entity, its aliases and its edges;
+        * the text of logged queries that returned an erased episode or contain a name.
+
+        When this returns, the erased bytes are in no file of the store, unless another connection
+        was reading for longer than the busy timeout: see `ForgetResult.wiped`. Backups and exports
+        made before are files of their own.
+
+        Args:
+            name: The name, or an alias of it.
+            content_sweep: Erase too what only mentions a name: episodes with it as a word of their
+                text or metadata, or as a tag, and facts with it as a word of subject or object.
+
+        Returns:
+            What was removed from where; zeros for an unknown name.
+
+        Raises:
+            InvalidArgument, InvalidType: An argument is refused.
+            Busy, Closed: The store cannot be written; nothing is erased.
+        """
+        entity = arguments.text(name, "name")
+        if not entity.strip():
+            message = "name must not be blank"
+            raise InvalidArgument(message)
+        sweep = arguments.flag(content_sweep, "content_sweep")
+        with self._store.writing():
+            erased = self._store.erasure.erase(entity, self._now(), content_sweep=sweep)
+        for kind, ids in (("episodic", erased.episodes), ("semantic", erased.facts)):
+            self._emit(
+                "memory_forgotten",
+                [{"memory_id": uid, "kind": kind, "entity": entity} for uid in ids],
+            )
+        return ForgetResult(
+            entity=entity,
+            episodes_deleted=len(erased.episodes),
+            facts_deleted=len(erased.facts),
+            episode_ids=erased.episodes,
+            fact_ids=erased.facts,
+            removed=erased.removed,
+            wiped=self._store.checkpoint(),
+        )
 
     def compact(self) -> None:
         """Rebuild the file so that it takes no more room than its contents.

@@ -77,12 +77,7 @@ class AccessLog:
             self._waiting = [recall for recall in self._waiting if id(recall) not in done]
 
     def _write(self, recall: Recall) -> None:
-        there = self._connection.execute(
-            "SELECT count(*) FROM carray(?) AS k CROSS JOIN episode AS e ON e.id = k.value",
-            (apsw.carray(np.array(recall.episodes, dtype=np.int64)),),
-        ).get
-        # The query goes with any episode it returned, also when another process forgot that one.
-        query = recall.query if there == len(recall.episodes) else None
+        query = recall.query if self._all_there(recall.episodes) else None
         self._connection.execute(
             "INSERT INTO recall_log (agent, query, at)"
             " VALUES ((SELECT id FROM agent WHERE name = ?), ?, ?)",
@@ -94,6 +89,16 @@ class AccessLog:
             " SELECT id, ?2, ?3 FROM episode WHERE id = ?1",
             [(episode, log, rank) for rank, episode in enumerate(recall.episodes)],
         )
+
+    def _all_there(self, episodes: Sequence[int]) -> bool:
+        """Return whether no episode was forgotten: a query goes with any that it returned."""
+        if not episodes:
+            return False
+        there = self._connection.execute(
+            "SELECT count(*) FROM carray(?) AS k CROSS JOIN episode AS e ON e.id = k.value",
+            (apsw.carray(np.array(episodes, dtype=np.int64)),),
+        ).get
+        return bool(there == len(episodes))
 
     def forget_queries(self, about: Callable[[str], bool]) -> None:
         """Erase the text of every query that a predicate holds for."""

@@ -32,11 +32,12 @@ from engram.storage.encryption import (
     change_key,
     copy_into,
     passphrase,
+    remove_unfinished,
     source,
-    unfinished,
     unlock,
 )
 from engram.storage.files import replacing
+from engram.storage.folding import folded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -159,6 +160,7 @@ class Connection:
 
     def _configure(self) -> None:
         execute = self._connection.execute
+        self._connection.create_scalar_function("folded", folded, 1, deterministic=True)
         execute("PRAGMA foreign_keys = ON")
         execute("PRAGMA secure_delete = ON")
         execute("PRAGMA temp_store = MEMORY")
@@ -169,9 +171,8 @@ class Connection:
         execute(f"PRAGMA synchronous = {self._durability}")
         if not self.in_memory:
             self._use_wal()
-            # Whoever has the store open knows that nobody is changing its key: what such a copy
-            # left behind is litter, and can hold what was erased since.
-            unfinished(self.path).unlink(missing_ok=True)
+            # It can hold what was erased since.
+            remove_unfinished(self.path)
 
     def _use_wal(self) -> None:
         # Two processes that open a new file at once: SQLite does not call its busy handler here.

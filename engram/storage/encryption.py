@@ -80,9 +80,18 @@ def copy_into(connection: apsw.Connection, dest: Path, secret: bytes | None) -> 
     connection.execute("VACUUM INTO ?", (f"file:{quote(str(dest))}?{key}",))
 
 
-def unfinished(path: str) -> Path:
-    """Return the name of the copy that `change_key` makes of a store."""
+def _unfinished(path: str) -> Path:
     return Path(f"{os.path.realpath(path)}-rekey")
+
+
+def remove_unfinished(path: str) -> None:
+    """Remove the copy of a store that a `change_key` left behind when its process died.
+
+    Only for those who have the store open: they know that nobody is changing its key.
+    """
+    copy = _unfinished(path)
+    copy.unlink(missing_ok=True)
+    copy.with_name(f"{copy.name}-journal").unlink(missing_ok=True)
 
 
 def change_key(path: str, old: bytes | None, new: bytes | None, busy_timeout: float) -> None:
@@ -95,11 +104,11 @@ def change_key(path: str, old: bytes | None, new: bytes | None, busy_timeout: fl
         apsw.BusyError: Another connection has the store open.
         CorruptStore: The copy does not read back; the store is as it was.
     """
-    store, copy = Path(os.path.realpath(path)), unfinished(path)
+    store, copy = Path(os.path.realpath(path)), _unfinished(path)
     with source(path, old, busy_timeout) as connection:
         _lock_out(connection, busy_timeout)
         try:
-            copy.unlink(missing_ok=True)
+            remove_unfinished(path)
             copy_into(connection, copy, new)
             _verify(copy, new, connection)
             shutil.copymode(store, copy)
@@ -108,7 +117,7 @@ def change_key(path: str, old: bytes | None, new: bytes | None, busy_timeout: fl
                 put_in_place(copy, store)
                 _overwrite(abandoned.fileno())
         finally:
-            copy.unlink(missing_ok=True)
+            remove_unfinished(path)
 
 
 def _lock_out(connection: apsw.Connection, busy_timeout: float) -> None:

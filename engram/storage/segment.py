@@ -127,12 +127,26 @@ def _query_terms(word: str) -> list[str]:
     return terms
 
 
+def is_unspaced(character: str) -> bool:
+    """Return whether a character is of a script whose words are not set apart by spaces."""
+    return _UNSPACED.match(character) is not None
+
+
 def match_expression(query: str) -> str:
     """Return the FTS5 expression that finds any term of a query, "" when it has none.
 
     Operators in the query are inert: each term is quoted. A word with punctuation inside is a
     phrase ("on-call"). At most `MAX_TERMS` distinct terms are searched for, the first ones.
     """
+    return " OR ".join(_quoted_terms(query))
+
+
+def match_every_term(query: str) -> str:
+    """Return the FTS5 expression that finds all terms of a query together, "" when it has none."""
+    return " AND ".join(_quoted_terms(query))
+
+
+def _quoted_terms(query: str) -> list[str]:
     terms: dict[str, None] = {}
     for word in dict.fromkeys(normalise(query.replace("\0", " ")).split()):
         for term in _query_terms(word):
@@ -140,5 +154,4 @@ def match_expression(query: str) -> str:
                 terms.setdefault(term)
         if len(terms) >= MAX_TERMS:
             break
-    quoted = ('"' + term.replace('"', '""') + '"' for term in list(terms)[:MAX_TERMS])
-    return " OR ".join(quoted)
+    return ['"' + term.replace('"', '""') + '"' for term in list(terms)[:MAX_TERMS]]

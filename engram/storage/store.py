@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
@@ -15,6 +16,7 @@ from engram.storage.connection import Connection
 from engram.storage.embedding_models import EmbeddingModels
 from engram.storage.embeddings import Embeddings
 from engram.storage.episodes import Episodes, NewEpisode
+from engram.storage.erasure import EntityErasure
 from engram.storage.facts import Facts
 from engram.storage.graph import Graph
 from engram.storage.labels import Labels
@@ -81,6 +83,11 @@ class Store:
         self.graph = Graph(self._connection, self._agents, self._changes)
         self.reflections = Reflections(self._connection, self._agents)
         self._access = AccessLog(self._connection)
+        self.erasure = EntityErasure(
+            self._connection, self._changes, self.facts, self._access, self.remove_episode
+        )
+        # Held while a language model is asked, so that none is asked twice; before any transaction.
+        self.reflecting = threading.RLock()
 
     def reading(self) -> AbstractContextManager[None]:
         """Hold one snapshot: every read inside sees the same commits."""

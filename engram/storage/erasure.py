@@ -1,0 +1,215 @@
+"""Erasing a person: everything under any of their names, in any agent's memory."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from engram.storage import uids
+from engram.storage.folding import folded, mentions
+from engram.storage.segment import match_every_term
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from engram.storage.access import AccessLog
+    from engram.storage.changes import Changes
+    from engram.storage.connection import Connection
+    from engram.storage.facts import Facts
+
+_COUNTED = {
+    table: f"SELECT count(*) FROM {table}"  # noqa: S608
+    for table in (
+        "episode",
+        "episode_label",
+        "episode_source",
+        "label",
+        "strength",
+        "embedding",
+        "access_log",
+        "fact",
+        "fact_source",
+        "entity",
+        "entity_alias",
+        "edge",
+    )
+} | {"query": "SELECT count(query) FROM recall_log"}
+
+_NAMED = "(SELECT value FROM json_each(:names))"
+_GONE = "(SELECT value FROM json_each(:episodes))"
+_FACTS_ABOUT = (
+    f"SELECT id FROM fact WHERE folded(subject) IN {_NAMED} OR folded(object) IN {_NAMED}"  # noqa: S608
+)
+# Facts with a source that is erased now and none that stays. A source that was forgotten before
+# has neither an episode nor a name.
+_FACTS_FROM = (
+    "SELECT fact FROM (SELECT fact, iif(episode IS NULL,"  # noqa: S608
+    f" iif(folded(coalesce(source, '')) IN {_NAMED}, 1, NULL), episode IN {_GONE}) AS goes,"
+    " episode IS NOT NULL OR source IS NOT NULL AS known FROM fact_source)"
+    " GROUP BY fact HAVING total(goes) > 0 AND total(goes) = total(known)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """What an erasure took away.
+
+    Attributes:
+        episodes: Public ids, in insertion order.
+        facts: Public ids, in insertion order.
+        removed: How many rows each table lost.
+    """
+
+    episodes: list[str]
+    facts: list[str]
+    removed: dict[str, int]
+
+
+class EntityErasure:
+    """Finds and erases what a store holds about an entity, in the caller's transaction.
+
+    Args:
+        connection: The store's connection.
+        changes: The store's change log.
+        facts: The store's facts.
+        access: The store's access log.
+        remove_episode: Erases an episode, given its key and the time, from every table.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        changes: Changes,
+        facts: Facts,
+        access: AccessLog,
+        remove_episode: Callable[[int, int], None],
+    ) -> None:
+        self._connection = connection
+        self._changes = changes
+        self._facts = facts
+        self._access = access
+        self._remove_episode = remove_episode
+
+    def erase(self, name: str, now: int, *, content_sweep: bool) -> Erased:
+        """Erase everything that is an entity's, under any spelling of any of its names.
+
+        Args:
+            name: The entity's name, or an alias.
+            now: The time, in microseconds.
+            content_sweep: Also what only mentions a name.
+        """
+        before = self._count()
+        entities, names = self._names(name)
+        episodes = self._with_summaries(self._episodes(names, sweep=content_sweep))
+        facts = self._facts_to_go(names, episodes, sweep=content_sweep)
+        erased = self._ids("episode", episodes), self._ids("fact", facts)
+        for fact in facts:
+            self._facts.remove(fact, now)
+        for episode in episodes:
+            self._remove_episode(episode, now)
+        self._connection.execute(
+            f"UPDATE fact_source SET source = NULL WHERE source IS NOT NULL"  # noqa: S608
+            f" AND folded(source) IN {_NAMED}",
+            {"names": json.dumps(names)},
+        )
+        for entity in entities:
+            self._connection.execute("DELETE FROM entity WHERE id = ?", (entity,))
+            self._changes.add("forget_entity", entity, entity, now)
+        self._access.forget_queries(partial(mentions, names=names))
+        after = self._count()
+        removed = {table: before[table] - after[table] for table in before}
+        return Erased(*erased, {table: lost for table, lost in removed.items() if lost})
+
+    def _count(self) -> dict[str, int]:
+        return {table: self._connection.execute(sql).get for table, sql in _COUNTED.items()}
+
+    def _names(self, name: str) -> tuple[list[int], list[str]]:
+        """Return the keys of the entities that bear a name, and all names of theirs, folded."""
+        names, entities = {folded(name)}, set[int]()
+        while True:
+            found = self._connection.execute(
+                "WITH named AS (SELECT id FROM entity WHERE folded(name) IN"  # noqa: S608
+                f" {_NAMED} UNION SELECT entity FROM entity_alias WHERE folded(alias) IN {_NAMED})"
+                " SELECT id, name FROM entity WHERE id IN named"
+                " UNION ALL SELECT entity, alias FROM entity_alias WHERE entity IN named",
+                {"names": json.dumps(sorted(names))},
+            ).fetchall()
+            entities.update(key for key, _ in found)
+            more = {folded(one) for _, one in found} - names - {""}
+            if not more:
+                return sorted(entities), sorted(names)
+            names |= more
+
+    def _episodes(self, names: Sequence[str], *, sweep: bool) -> set[int]:
+        """Return the episodes whose actors are named; with `sweep` those that mention a name."""
+        kinds = ["actor", "tag"] if sweep else ["actor"]
+        rows = self._connection.execute(
+            "SELECT l.episode FROM label AS n JOIN episode_label AS l ON l.label = n.id"  # noqa: S608
+            " WHERE n.kind IN (SELECT value FROM json_each(:kinds))"
+            f" AND folded(n.name) IN {_NAMED}",
+            {"names": json.dumps(names), "kinds": json.dumps(kinds)},
+        )
+        episodes = {key for (key,) in rows}
+        if sweep:
+            for name in names:
+                episodes |= _mentioning(name, self._candidates(name))
+            episodes |= _mentioning_any(
+                names,
+                self._connection.execute(
+                    "SELECT id, concat_ws(char(10), metadata, source_path, source_raw) AS beside"
+                    " FROM episode WHERE beside <> ''"
+                ),
+            )
+        return episodes
+
+    def _candidates(self, name: str) -> Iterable[tuple[int, str]]:
+        """Return episodes and texts among which are all that contain a name."""
+        expression = match_every_term(name)
+        if not expression:
+            return self._connection.execute("SELECT id, content FROM episode")
+        return self._connection.execute(
+            "SELECT e.id, e.content FROM episode_fts AS f CROSS JOIN episode AS e ON e.id = f.rowid"
+            " WHERE episode_fts MATCH ?",
+            (expression,),
+        )
+
+    def _with_summaries(self, episodes: set[int]) -> list[int]:
+        """Return episodes and the summaries made of any of them, ascending."""
+        while True:
+            rows = self._connection.execute(
+                "SELECT s.episode FROM episode_source AS s"  # noqa: S608
+                f" CROSS JOIN episode AS e ON e.uid = s.source WHERE e.id IN {_GONE}",
+                {"episodes": json.dumps(sorted(episodes))},
+            ).fetchall()
+            more = {key for (key,) in rows} - episodes
+            if not more:
+                return sorted(episodes)
+            episodes |= more
+
+    def _facts_to_go(self, names: Sequence[str], episodes: list[int], *, sweep: bool) -> list[int]:
+        """Return the facts about the names, and those left without a source, ascending."""
+        about = {"names": json.dumps(names)}
+        facts = {key for (key,) in self._connection.execute(_FACTS_ABOUT, about)}
+        rows = self._connection.execute(_FACTS_FROM, {**about, "episodes": json.dumps(episodes)})
+        facts |= {key for (key,) in rows}
+        if sweep:
+            texts = self._connection.execute("SELECT id, subject || char(10) || object FROM fact")
+            facts |= _mentioning_any(names, texts)
+        return sorted(facts)
+
+    def _ids(self, table: str, keys: list[int]) -> list[str]:
+        rows = self._connection.execute(
+            f"SELECT t.uid FROM json_each(?) AS k CROSS JOIN {table} AS t ON t.id = k.value",  # noqa: S608
+            (json.dumps(keys),),
+        )
+        return [uids.from_stored(uid) for (uid,) in rows]
+
+
+def _mentioning(name: str, texts: Iterable[tuple[int, str]]) -> set[int]:
+    return _mentioning_any([name], texts)
+
+
+def _mentioning_any(names: Sequence[str], texts: Iterable[tuple[int, str]]) -> set[int]:
+    return {key for key, text in texts if mentions(text, names)}
