@@ -1,25 +1,24 @@
-"""Language models that reflection and compression ask."""
+"""Language models that reflection and compression ask; an SDK is imported when one is asked."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from engram.llm.anthropic import AnthropicAdapter
+from engram.llm.compatible import DeepSeekAdapter, KimiAdapter, QwenAdapter
+from engram.llm.gemini import GeminiAdapter
+from engram.llm.openai import OpenAIAdapter
+from engram.llm.protocol import LLMAdapter
+from engram.llm.replies import MAX_EXTRACTED_CONFIDENCE, confidence
+from engram.llm.stub import StubLLMAdapter
 
-if TYPE_CHECKING:
-    from typing import Any
-
-    from engram.models import Episode
-
-__all__ = ["LLMAdapter"]
-
-
-@runtime_checkable
-class LLMAdapter(Protocol):
-    """What reflection and compression need of a language model."""
-
-    model_name: str
-
-    def extract_facts(self, episodes: list[Episode]) -> tuple[list[dict[str, Any]], int]:
-        """Return the facts the episodes state, and the tokens that cost."""
-
-    def summarise(self, episodes: list[Episode]) -> tuple[str, int]:
-        """Return one paragraph that says what the episodes say, and the tokens that cost."""
+__all__ = [
+    "MAX_EXTRACTED_CONFIDENCE",
+    "AnthropicAdapter",
+    "DeepSeekAdapter",
+    "GeminiAdapter",
+    "KimiAdapter",
+    "LLMAdapter",
+    "OpenAIAdapter",
+    "QwenAdapter",
+    "StubLLMAdapter",
+    "confidence",
+]

@@ -1,0 +1,30 @@
+"""What reflection and compression need of a language model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from engram.models import Episode
+
+__all__ = ["LLMAdapter"]
+
+
+@runtime_checkable
+class LLMAdapter(Protocol):
+    """What reflection and compression need of a language model."""
+
+    model_name: str
+
+    def extract_facts(self, episodes: list[Episode]) -> tuple[list[dict[str, Any]], int]:
+        """Return the facts the episodes state, and the tokens that cost.
+
+        A fact is a dict with `subject`, `predicate` and `object`, and if the model says so
+        `confidence` (0 to 1) and `sources`: the numbers, counted from 1, of the episodes that
+        state it. A fact without `sources` may come from any of the episodes.
+        """
+
+    def summarise(self, episodes: list[Episode]) -> tuple[str, int]:
+        """Return one paragraph that says what the episodes say, and the tokens that cost."""

@@ -1,0 +1,44 @@
+"""A language model that always gives the same answers, for tests and work without a network."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from engram.models import Episode
+
+__all__ = ["StubLLMAdapter"]
+
+
+class StubLLMAdapter:
+    """Answers every call with what it was given.
+
+    Args:
+        facts: What `extract_facts` returns a copy of; None is no facts.
+        tokens: What each call costs.
+        summary: What `summarise` returns.
+    """
+
+    model_name = "stub"
+
+    def __init__(
+        self,
+        facts: Iterable[dict[str, Any]] | None = None,
+        tokens: int = 0,
+        summary: str = "Stub summary.",
+    ) -> None:
+        self._facts = list(facts or ())
+        self._tokens = tokens
+        self._summary = summary
+
+    def extract_facts(self, episodes: list[Episode]) -> tuple[list[dict[str, Any]], int]:
+        """Return a copy of the facts, and the tokens."""
+        return copy.deepcopy(self._facts), self._tokens
+
+    def summarise(self, episodes: list[Episode]) -> tuple[str, int]:
+        """Return the summary, and the tokens."""
+        return self._summary, self._tokens
