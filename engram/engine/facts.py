@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from engram import arguments
 from engram.engine.session import Session
 from engram.errors import InvalidArgument, NotFound, ScopeError
-from engram.models import UNKNOWN_PROVENANCE, least_trusted
+from engram.models import UNKNOWN_PROVENANCE, FactPage, least_trusted
 from engram.storage import FactSource, NewFact
 from engram.times import to_micros
 
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from engram.models import Fact
+
+
+_PAGE_MAX = 1000
+_CURSOR_LENGTH = 19  # what is shorter fits SQLite's integers
 
 
 class FactMemory(Session):
@@ -111,6 +115,27 @@ class FactMemory(Session):
         known = None if known_at is None else to_micros(known_at, "known_at")
         with self._store.reading():
             return self._store.facts.about(subject, self._agent, as_of=holds, known_at=known)
+
+    def facts(
+        self, *, active_only: bool = True, limit: int = 100, cursor: str | None = None
+    ) -> FactPage:
+        """List facts in the order they were recorded, page by page.
+
+        Args:
+            active_only: Leave out those that are closed or superseded.
+            limit: Facts on a page, 1 to 1000.
+            cursor: The `cursor` of the page before.
+
+        Raises:
+            InvalidArgument, InvalidType: An argument is refused, or it is no such cursor.
+        """
+        active = arguments.flag(active_only, "active_only")
+        size = arguments.integer(limit, "limit", 1, _PAGE_MAX)
+        after = 0 if cursor is None else _read_cursor(cursor)
+        with self._store.reading():
+            rows = self._store.facts.page(self._agent, active=active, after=after, limit=size + 1)
+        page = rows[:size]
+        return FactPage([fact for _, fact in page], str(page[-1][0]) if len(rows) > size else None)
 
     def why(self, fact_id: str) -> dict[str, object]:
         """Return where a fact came from.
@@ -213,6 +238,14 @@ class FactMemory(Session):
             message = "there is no such fact"
             raise NotFound(message, "it may be forgotten, or another agent's private one")
         return found
+
+
+def _read_cursor(cursor: str) -> int:
+    text = arguments.text(cursor, "cursor")
+    if not (text.isascii() and text.isdecimal() and len(text) < _CURSOR_LENGTH):
+        message = "cursor is not one that facts() returned"
+        raise InvalidArgument(message)
+    return int(text)
 
 
 def _statement(value: object, argument: str) -> str:

@@ -6,6 +6,7 @@ Valid time (`valid_from`, `valid_to`) says when a statement is true. Transaction
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -167,6 +168,25 @@ class Facts:
             },
         )
         return [fact for _, fact in rows]
+
+    def page(
+        self, agent: str | None, *, active: bool, after: int, limit: int
+    ) -> list[tuple[int, Fact]]:
+        """Return facts in the order they were recorded, with their keys.
+
+        Args:
+            agent: Whose view.
+            active: Leave out those that are closed or superseded.
+            after: The key of the last fact of the page before, 0 for the first page.
+            limit: How many at most.
+        """
+        rows = self._connection.execute(
+            "SELECT f.id FROM fact AS f WHERE f.id > :after"  # noqa: S608
+            f" AND (:agent IS NULL OR {_VISIBLE.format('f')})"
+            f" AND (({_ACTIVE.format('f')}) OR NOT :active) ORDER BY f.id LIMIT :limit",
+            {"after": after, "agent": agent, "active": int(active), "limit": limit},
+        )
+        return sorted(self._fetch([key for (key,) in rows], agent), key=itemgetter(0))
 
     def active(self, subject: str, predicate: str, agent: str | None) -> list[tuple[int, Fact]]:
         """Return the active facts about a subject and predicate, with their keys."""
