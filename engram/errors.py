@@ -16,6 +16,7 @@ __all__ = [
     "Closed",
     "CorruptStore",
     "EngramError",
+    "FactIncomplete",
     "Forked",
     "InvalidArgument",
     "InvalidType",
@@ -164,3 +165,7 @@ class LLMReplyError(EngramError, ValueError):
     """A language model's reply is cut off, refused, blank or not in the form asked for."""
 
     code = "llm_reply"
+
+
+class FactIncomplete(LLMReplyError, KeyError):
+    """A fact that an adapter returned lacks its subject, predicate or object."""

@@ -117,9 +117,7 @@ class Strength:
         keys, counts, latest = np.array(rows, dtype=np.int64).reshape(-1, 3).T
         return np.searchsorted(episodes, keys), counts, latest
 
-    def set_importance(
-        self, episodes: NDArray[np.int64], importance: NDArray[np.float64]
-    ) -> None:
+    def set_importance(self, episodes: NDArray[np.int64], importance: NDArray[np.float64]) -> None:
         """Store the importance of episodes, which must exist."""
         self._connection.executemany(
             "INSERT INTO strength (episode, importance) VALUES (?, ?)"
@@ -156,13 +154,14 @@ class Strength:
             agent: Whose episodes; None is everyone's.
         """
         scope = "" if agent is None else " AND e.agent = (SELECT id FROM agent WHERE name = ?)"
-        return self._connection.execute(
+        rows = self._connection.execute(
             "SELECT e.agent, e.id FROM episode AS e LEFT JOIN strength AS s ON s.episode = e.id"  # noqa: S608
             " WHERE coalesce(s.importance, 1.0) < ?"
             f" AND NOT EXISTS (SELECT 1 FROM episode_source WHERE episode = e.id){scope}"
             " ORDER BY e.agent, e.occurred_at, e.id",
             (importance,) if agent is None else (importance, agent),
-        ).fetchall()
+        )
+        return [(owner, key) for owner, key in rows]
 
     def ids(self, episodes: NDArray[np.int64]) -> list[str]:
         """Return the public ids of episodes, in their order; missing ones are left out."""
