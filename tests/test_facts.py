@@ -515,3 +515,24 @@ def test_rows_of_the_reference_are_read_with_the_legacy_rule():
     own = Fact.from_row([*fact, "a", 0, 0])
     assert (own.agent_id, own.shared, own.quarantined) == ("a", False, False)
     assert to_micros(own.valid_from) == to_micros(moment)
+
+
+def test_facts_are_listed_page_by_page_in_the_order_they_were_recorded(open_memory):
+    a, b = open_memory("a"), open_memory("b")
+    made = [
+        (a if n % 2 else b).assert_fact("s", f"p{n}", "o", valid_from=START - n * DAY, shared=n < 8)
+        for n in range(10)
+    ]
+    run(a, "s p1 other")
+    found, cursor = [], None
+    while True:
+        page = a.facts(active_only=False, limit=3, cursor=cursor)
+        found += [fact.id for fact in page.facts]
+        cursor = page.cursor
+        if cursor is None:
+            break
+    assert found[:-1] == [uid for n, uid in enumerate(made) if n != 8]
+    assert made[1] not in [fact.id for fact in a.facts().facts]
+    for wrong, error in (("x", InvalidArgument), ("9" * 40, InvalidArgument), (5, InvalidType)):
+        with pytest.raises(error):
+            a.facts(cursor=wrong)

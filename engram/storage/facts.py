@@ -256,12 +256,10 @@ class Facts:
         [(successor, closed_at)] = one(
             "SELECT superseded_by, superseded_at FROM fact WHERE id = ?", (key,)
         )
-        predecessors = [
-            older for (older,) in one("SELECT id FROM fact WHERE superseded_by = ?", (key,))
-        ]
+        predecessors = list(one("SELECT id, subject FROM fact WHERE superseded_by = ?", (key,)))
         one("DELETE FROM fact WHERE id = ?", (key,))
-        for older in predecessors:
-            heir = self._heir(older)
+        for older, subject in predecessors:
+            heir = self._heir(older, subject)
             if heir is None and successor is not None:
                 heir = (successor, closed_at)
             if heir is not None:
@@ -274,14 +272,13 @@ class Facts:
                 )
         self._changes.add("forget_fact", key, key, now)
 
-    def _heir(self, key: int) -> tuple[int, int] | None:
+    def _heir(self, key: int, subject: str) -> tuple[int, int] | None:
         """Return the first later fact that supersedes one, and when it was recorded."""
         found: tuple[int, int] | None = self._connection.execute(
             "SELECT new.id, new.recorded_at FROM fact AS old JOIN fact AS new"  # noqa: S608
-            f" ON new.id > old.id AND {_CANONICAL.format('new')} = {_CANONICAL.format('old')}"
-            f" AND new.predicate = old.predicate WHERE old.id = ? AND {_SUPERSEDES}"
-            " ORDER BY new.id LIMIT 1",
-            (key,),
+            f" ON new.id > old.id AND new.predicate = old.predicate AND new.subject IN {_NAMES}"
+            f" WHERE old.id = :key AND {_SUPERSEDES} ORDER BY new.id LIMIT 1",
+            {"key": key, "subject": subject},
         ).fetchone()
         return found
 
