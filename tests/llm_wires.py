@@ -51,6 +51,7 @@ class Server:
 
     url: str = ""
     answers: list[Any] = field(default_factory=list)
+    headers: dict[str, str] = field(default_factory=lambda: {"Retry-After-Ms": "1"})
     requests: list[Request] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
 
@@ -78,7 +79,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
-        self.send_header("Retry-After-Ms", "1")
+        for name, value in script.headers.items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(data)
 

@@ -27,6 +27,8 @@ _RECORD_FACTS = {
     ],
     "tool_choice": {"type": "tool", "name": "record_facts"},
 }
+MAX_WAIT = 60
+"""Seconds a server may ask to wait before a retry."""
 _FINISHED = ("end_turn", "tool_use", "stop_sequence", None)
 _CUT_OFF = ("max_tokens", "model_context_window_exceeded")
 
@@ -63,6 +65,7 @@ class AnthropicAdapter(ChatAdapter):
             base_url=self._base_url,
             timeout=self._timeout,
             max_retries=self._retries,
+            http_client=sdk.DefaultHttpxClient(event_hooks={"response": [_limit_wait]}),
         )
         # The SDK would say so only at the first call, in words about headers.
         if not (client.api_key or client.auth_token or getattr(client, "credentials", None)):
@@ -88,6 +91,17 @@ class AnthropicAdapter(ChatAdapter):
             + token_count(message.usage.output_tokens),
             complete=message.stop_reason not in _CUT_OFF,
         )
+
+
+def _limit_wait(response: Any) -> None:
+    """Drop a wait that the SDK would obey for up to 49 days; it then backs off by itself."""
+    for name, most in (("retry-after-ms", 1000 * MAX_WAIT), ("retry-after", MAX_WAIT)):
+        try:
+            bearable = float(response.headers.get(name, 0)) <= most
+        except ValueError:
+            bearable = False  # a date
+        if not bearable:
+            del response.headers[name]
 
 
 def _text(blocks: list[Any]) -> str:

@@ -131,7 +131,8 @@ class ChatAdapter(ABC):
 
         Returns:
             Dicts with `subject`, `predicate`, `object`, `confidence` (0 to 0.95) and `sources`
-            (numbers of the episodes, from 1, ascending, never empty); and the tokens of all calls.
+            (numbers of the episodes, from 1, ascending; empty where the model names none of
+            several); and the tokens of all calls.
 
         Raises:
             LLMReplyError: A reply is cut off even for one episode, refused, or not in the form

@@ -23,7 +23,7 @@ class LLMAdapter(Protocol):
 
         A fact is a dict with `subject`, `predicate` and `object`, and if the model says so
         `confidence` (0 to 1) and `sources`: the numbers, counted from 1, of the episodes that
-        state it. A fact without `sources` may come from any of the episodes.
+        state it. A fact that names no `sources` may come from any of the episodes.
         """
 
     def summarise(self, episodes: list[Episode]) -> tuple[str, int]:

@@ -83,7 +83,7 @@ def parse_facts(text: str, first: int, count: int) -> list[dict[str, Any]]:
 
     Returns:
         Dicts with `subject`, `predicate`, `object`, `confidence` (0 to 0.95) and `sources`
-        (observation numbers, ascending, never empty: all of this call where the reply names none).
+        (observation numbers, ascending; empty where the reply names none of several).
 
     Raises:
         LLMReplyError: The reply is not in the form asked for, or has items and none of them is.
@@ -161,4 +161,6 @@ def _sources(value: object, first: int, count: int) -> list[int]:
         for number in (value if isinstance(value, list) else [])
         if isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= count
     }
-    return [first + number for number in sorted(named) or range(1, count + 1)]
+    if count == 1:
+        named = {1}
+    return [first + number for number in sorted(named)]

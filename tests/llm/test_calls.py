@@ -107,6 +107,16 @@ def test_a_passing_failure_is_retried(status, wire, server, ask):
     assert len(server.requests) == 3
 
 
+def test_no_server_makes_the_caller_wait_for_hours(wire, server, ask, monkeypatch):
+    waits = []
+    monkeypatch.setattr("time.sleep", waits.append)
+    server.headers = {"Retry-After-Ms": "86400000", "Retry-After": "86400"}
+    adapter = ask(wire.fail(429, "come back tomorrow"), retries=2)
+    with pytest.raises(LLMCallError, match="429"):
+        adapter.extract_facts(episodes(1))
+    assert sum(waits) <= 60
+
+
 def test_a_lasting_failure_ends_after_the_retries(wire, server, ask):
     adapter = ask(wire.fail(500, "down"), retries=1)
     with pytest.raises(LLMCallError, match=r"\(HTTP status 500\)") as caught:
@@ -197,8 +207,11 @@ def test_a_cut_off_window_is_asked_for_in_halves(wire, server, ask):
 
 
 def test_a_window_of_200_fits(wire, server, ask):
-    adapter = ask(lambda request: wire.record([FACT]))
-    facts, tokens = adapter.extract_facts(episodes(200))
+    def answer(request):
+        count = wire.sent(request.body)[1].count("<observation ")
+        return wire.record([{**FACT, "sources": list(range(1, count + 1))}])
+
+    facts, tokens = ask(answer).extract_facts(episodes(200))
     numbers = [number for fact in facts for number in fact["sources"]]
     assert numbers == list(range(1, 201))
     assert tokens == 18 * len(server.requests)
