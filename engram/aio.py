@@ -60,8 +60,9 @@ class AsyncEngram:
     is ever half written. One that still waits for a thread is then left out. `close` lets what was
     called before it finish.
 
-    `reflect_async` gives the `ReflectionThread` that `Engram.reflect_async` gives, whose `join`
-    blocks; in a coroutine, `asyncio.create_task(memory.reflect())` is the better way.
+    `reflect_async` gives a `ReflectionThread`, as that of `Engram` does, and its `join` blocks: in a
+    coroutine, `asyncio.create_task(memory.reflect())` is the better way. Callbacks, such as the
+    `progress` of `reembed`, are called on the threads.
 
     Args:
         path: See `Engram`, also for the others.
@@ -202,12 +203,19 @@ class AsyncEngram:
     forget = _awaited(Engram.forget)
     forget_entity = _awaited(Engram.forget_entity)
     assert_fact = _awaited(Engram.assert_fact)
+    facts = _awaited(Engram.facts)
     why = _awaited(Engram.why)
     timeline = _awaited(Engram.timeline)
     contradictions = _awaited(Engram.contradictions)
     forget_fact = _awaited(Engram.forget_fact)
     add_alias = _awaited(Engram.add_alias)
     declare_predicate = _awaited(Engram.declare_predicate)
+    decay = _awaited(Engram.decay)
+    prune = _awaited(Engram.prune)
+    reflect = _awaited(Engram.reflect)
+    reflect_async = _awaited(Engram.reflect_async)
+    reflect_every = _awaited(Engram.reflect_every)
+    compress = _awaited(Engram.compress)
     list_agents = _awaited(Engram.list_agents)
     counts = _awaited(Engram.counts)
     model = _awaited(Engram.model)
