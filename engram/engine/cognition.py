@@ -38,7 +38,7 @@ class Cognition(Session):
     _automatic: AutoReflect | None = None
 
     def decay(self) -> int:
-        """Recompute importance and return the number of episodes that is up to date now.
+        """Recompute importance and return how many episodes that covered.
 
         `salience · exp(-lambda_ · days) + alpha · ln(1 + recalls) + beta · emotional_valence`; days
         since the last recall, or since the event when there was none. Only this agent's episodes
