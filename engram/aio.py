@@ -60,8 +60,8 @@ class AsyncEngram:
     is ever half written. One that still waits for a thread is then left out. `close` lets what was
     called before it finish.
 
-    `reflect_async` gives a `ReflectionThread`, as that of `Engram` does, and its `join` blocks: in a
-    coroutine, `asyncio.create_task(memory.reflect())` is the better way. Callbacks, such as the
+    `reflect_async` gives a `ReflectionThread`, as that of `Engram` does. Its `join` blocks, so in a
+    coroutine `asyncio.create_task(memory.reflect())` is the better way. Callbacks, such as the
     `progress` of `reembed`, are called on the threads.
 
     Args:

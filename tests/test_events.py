@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from engram import Engram, ObserveInput, events
+from engram import Engram, ObserveInput, StubLLMAdapter, events
 from engram.errors import InvalidArgument, NotFound
 from engram.events import (
     AGENT_ID_MAX_LENGTH,
@@ -117,6 +117,45 @@ def test_what_a_memory_emits_fits_the_schema_and_its_successor(open_memory, file
         assert violations(event | {"schema": "taipanbox.dev/agent-event/v1.0"}, "v1.0") == []
     text = file.read_text()
     assert not any(word in text for word in ("canary", "Tweety", "birds"))
+    assert verify(file) == []
+
+
+def test_every_kind_of_event_fits_the_schema(open_memory, file, clock):
+    facts = [
+        {"subject": "Ann", "predicate": "lives in", "object": place, "confidence": 0.9}
+        for place in ("Riga", "Oslo")
+    ]
+    models = [StubLLMAdapter([fact], summary="a summary") for fact in facts]
+    for model in models:
+        memory = open_memory(AGENT, events_path=file, llm=model)
+        memory.declare_predicate("lives in", multi=False)
+        memory.observe("Ann moved")
+        memory.reflect()
+        clock.advance(days=1)
+    memory.forget_fact(memory.assert_fact("Bob", "likes", "tea"))
+    memory.observe_many([ObserveInput("faded", timestamp=clock.now, salience=0.0)] * 3)
+    memory.compress(max_episodes=0, importance_threshold=0.2)
+    memory.observe("a walk", actors=["Bob"])
+    memory.forget_entity("Bob")
+    memory.observe("dull", salience=0.0)
+    clock.advance(days=60)
+    memory.prune()
+    found = lines(file)
+    assert {event["type"] for event in found} == EVENT_SEVERITY.keys()
+    assert {frozenset(event["data"]) for event in found} == {
+        frozenset(members.split())
+        for members in (
+            "memory_id kind",
+            "memory_id kind entity",
+            "memory_id kind replaced_by",
+            "reflection_run_id episodes_processed facts_extracted contradictions_resolved",
+            "memory_id conflicting_memory_id",
+        )
+    }
+    for event in found:
+        assert violations(event) == []
+        assert event["severity"] == EVENT_SEVERITY[event["type"]]
+        assert ("run_id" in event) == (event["type"] in ("reflection_run", "contradiction_found"))
     assert verify(file) == []
 
 
