@@ -71,7 +71,7 @@ def resolve_events_path(explicit: str | os.PathLike[str] | None) -> str | None:
 
     An empty explicit path turns the log off, whatever the environment says.
     """
-    path = os.environ.get(ENV_EVENTS_PATH) if explicit is None else os.fspath(explicit)
+    path = os.environ.get(ENV_EVENTS_PATH) if explicit is None else os.fsdecode(explicit)
     return path or None
 
 
@@ -129,7 +129,7 @@ class EventLog:
         fsync: bool = False,
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
-        self.path = os.fspath(path)
+        self.path = os.fsdecode(path)
         if not self.path or "\0" in self.path:
             message = "the path of an event log must be neither empty nor hold a NUL character"
             raise InvalidArgument(message)
