@@ -109,7 +109,7 @@ class EventLog:
     warning on the logger `engram.events`: what the memory did stays done.
 
     Args:
-        path: The file; made at the first event. Its folder must exist.
+        path: The file, a regular one; made at the first event. Its folder must exist.
         fsync: Wait for the disk after each append.
         clock: Where the events' times come from.
 
@@ -212,9 +212,8 @@ class EventLog:
         return utc.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def _append(self, events: list[_Event]) -> None:
-        # Non-blocking, so that a pipe nobody reads refuses the write instead of hanging it.
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
-        file = os.open(self.path, flags, 0o666)
+        # Read and write: a pipe is not waited for, and refused when its end cannot be read.
+        file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
         try:
             with _locked(file, fcntl.LOCK_EX):
                 size, prefix, previous = _tail(file)
