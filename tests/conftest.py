@@ -62,3 +62,16 @@ def open_memory(path: Path, clock: Clock) -> Iterator[Callable[..., Engram]]:
 @pytest.fixture
 def memory(open_memory: Callable[..., Engram]) -> Engram:
     return open_memory()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A place to export to, in a folder of its own."""
+    (tmp_path / "exports").mkdir()
+    return tmp_path / "exports" / "export"
+
+
+@pytest.fixture
+def other(open_memory: Callable[..., Engram], tmp_path: Path) -> Engram:
+    """An empty store to import into."""
+    return open_memory(path=tmp_path / "other.engram")

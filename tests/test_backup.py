@@ -347,3 +347,11 @@ def test_compact_says_who_is_in_the_way(open_memory):
     with other._store.writing(), pytest.raises(Busy):
         memory.compact()
     memory.compact()
+
+
+@pytest.mark.parametrize("call", ["export_json", "export_lines", "import_json", "import_lines",
+                                  "import_store", "backup"])  # fmt: skip
+@pytest.mark.parametrize("wrong", [None, 5, b"file", ["file"]])
+def test_files_are_named_by_paths(memory, call, wrong):
+    with pytest.raises(InvalidType, match="must be a path"):
+        getattr(memory, call)(wrong)

@@ -8,17 +8,26 @@ from engram.storage.episodes import NewEpisode
 from engram.storage.fact_records import Evidence, FactSource, NewFact
 from engram.storage.filters import EpisodeFilter
 from engram.storage.graph import Edges
+from engram.storage.old_store import read_old_store
+from engram.storage.record_writer import RecordWriter
+from engram.storage.records import KINDS, Column, Record, RecordReader
 from engram.storage.store import Store
 
 __all__ = [
+    "KINDS",
     "MEMORY",
+    "Column",
     "Edges",
     "EpisodeFilter",
     "Evidence",
     "FactSource",
     "NewEpisode",
     "NewFact",
+    "Record",
+    "RecordReader",
+    "RecordWriter",
     "Store",
     "VectorBatch",
     "as_stored",
+    "read_old_store",
 ]

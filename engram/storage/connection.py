@@ -100,6 +100,11 @@ def named_errors() -> Iterator[None]:
         raise EngramError(message) from error
 
 
+def _folded(*values: Any) -> str:
+    """Return the folded form of the one value SQL passes."""
+    return folded(values[0])
+
+
 class Connection:
     """One SQLite connection, its lock and its transactions.
 
@@ -160,7 +165,7 @@ class Connection:
 
     def _configure(self) -> None:
         execute = self._connection.execute
-        self._connection.create_scalar_function("folded", folded, 1, deterministic=True)
+        self._connection.create_scalar_function("folded", _folded, 1, deterministic=True)
         execute("PRAGMA foreign_keys = ON")
         execute("PRAGMA secure_delete = ON")
         execute("PRAGMA temp_store = MEMORY")
@@ -271,24 +276,37 @@ class Connection:
         """Copy one consistent state to a file, under the same key; writers go on meanwhile.
 
         Raises:
-            InvalidArgument: `dest` is the store itself or its journal.
-            Busy: `dest` is a database that is open, or was not closed.
-            CannotOpen, StoreFull: `dest` cannot be written; it is as it was.
+            InvalidArgument, Busy, CannotOpen: As for `replacing`.
+            StoreFull: There is no room for the copy; `dest` is as it was.
         """
-        self._check_destination(os.path.realpath(dest))
         with self._turn():
             if self.in_memory:
-                with replacing(dest) as copy:
+                with self.replacing(dest) as copy:
                     copy_into(self._connection, copy, self._secret)
                 return
             # A closed instance makes no copies; an open one is not kept busy by them.
             self._connection.execute("SELECT 1")
         with (
             named_errors(),
-            replacing(dest, mode_of=Path(self.path)) as copy,
+            self.replacing(dest) as copy,
             source(self.path, self._secret, self._busy_timeout) as connection,
         ):
             copy_into(connection, copy, self._secret)
+
+    @contextmanager
+    def replacing(self, dest: str | os.PathLike[str]) -> Iterator[Path]:
+        """Yield the name of a file to write that takes the place of `dest`, but not of the store.
+
+        A new file gets the store's permissions. See `engram.storage.files.replacing`.
+
+        Raises:
+            InvalidArgument: `dest` is the store itself or its journal.
+            Busy: `dest` is a database that is open, or was not closed.
+            CannotOpen: `dest` cannot be written.
+        """
+        self._check_destination(os.path.realpath(dest))
+        with replacing(dest, mode_of=None if self.in_memory else Path(self.path)) as file:
+            yield file
 
     def _check_destination(self, dest: str) -> None:
         own = os.path.realpath(self.path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engram.storage import uids
 from engram.storage.folding import folded, mentions
@@ -129,7 +129,7 @@ class EntityErasure:
         """Return the keys of the entities that bear a name, and all names of theirs, folded."""
         names, entities = {folded(name)}, set[int]()
         while True:
-            found = self._connection.execute(
+            found: Any = self._connection.execute(
                 "WITH named AS (SELECT id FROM entity WHERE folded(name) IN"  # noqa: S608
                 f" {_NAMED} UNION SELECT entity FROM entity_alias WHERE folded(alias) IN {_NAMED})"
                 " SELECT id, name FROM entity WHERE id IN named"
@@ -178,7 +178,7 @@ class EntityErasure:
     def _with_summaries(self, episodes: set[int]) -> list[int]:
         """Return episodes and the summaries made of any of them, ascending."""
         while True:
-            rows = self._connection.execute(
+            rows: Any = self._connection.execute(
                 "SELECT s.episode FROM episode_source AS s"  # noqa: S608
                 f" CROSS JOIN episode AS e ON e.uid = s.source WHERE e.id IN {_GONE}",
                 {"episodes": json.dumps(sorted(episodes))},

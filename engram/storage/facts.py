@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _ALWAYS = 2**63 - 1
 
 
-_VISIBLE = "({0}.shared = 1 OR {0}.agent = (SELECT id FROM agent WHERE name = :agent))"
+VISIBLE = "({0}.shared = 1 OR {0}.agent = (SELECT id FROM agent WHERE name = :agent))"
 _ACTIVE = "{0}.valid_to IS NULL AND {0}.superseded_at IS NULL"
 # The subject under each of its names: aliases are what callers declared to be one entity.
 _NAMES = """(
@@ -55,10 +55,10 @@ _SELECT = f"""
            f.superseded_at, s.uid, f.confidence, r.uid, a.name, f.shared, f.quarantined
     FROM {_KNOWN} AS f
     LEFT JOIN fact AS s ON s.id = f.superseded_by
-         AND (:agent IS NULL OR {_VISIBLE.format("s")})
+         AND (:agent IS NULL OR {VISIBLE.format("s")})
     LEFT JOIN reflection AS r ON r.id = f.reflection
     LEFT JOIN agent AS a ON a.id = f.agent
-    WHERE (:agent IS NULL OR {_VISIBLE.format("f")})"""  # noqa: S608
+    WHERE (:agent IS NULL OR {VISIBLE.format("f")})"""  # noqa: S608
 _MULTI = "coalesce((SELECT multi FROM predicate WHERE name = {0}.predicate), 0)"
 # The whole rule of supersession, for an `old` fact that is about the same as a `new` one: only
 # reflection supersedes, and never within one run; an agent's run closes what the agent owns, the
@@ -182,7 +182,7 @@ class Facts:
         """
         rows = self._connection.execute(
             "SELECT f.id FROM fact AS f WHERE f.id > :after"  # noqa: S608
-            f" AND (:agent IS NULL OR {_VISIBLE.format('f')})"
+            f" AND (:agent IS NULL OR {VISIBLE.format('f')})"
             f" AND (({_ACTIVE.format('f')}) OR NOT :active) ORDER BY f.id LIMIT :limit",
             {"after": after, "agent": agent, "active": int(active), "limit": limit},
         )
@@ -291,7 +291,7 @@ class Facts:
             self._connection.execute(
                 f"WITH open AS MATERIALIZED (SELECT f.id, {_CANONICAL.format('f')} AS subject,"  # noqa: S608
                 f" f.predicate, f.object FROM fact AS f WHERE {_ACTIVE.format('f')}"
-                f" AND NOT {_MULTI.format('f')} AND (:agent IS NULL OR {_VISIBLE.format('f')}))"
+                f" AND NOT {_MULTI.format('f')} AND (:agent IS NULL OR {VISIBLE.format('f')}))"
                 " SELECT a.id, b.id FROM open AS a JOIN open AS b ON a.subject = b.subject"
                 " AND a.predicate = b.predicate AND a.object <> b.object AND a.id < b.id"
                 " ORDER BY a.id, b.id",

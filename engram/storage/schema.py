@@ -10,6 +10,7 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from engram.errors import NotAStore, StoreTooNew
+from engram.storage.old_store import is_old_store
 
 if TYPE_CHECKING:
     from engram.storage.connection import Connection
@@ -78,6 +79,9 @@ def _version(connection: Connection) -> int:
             raise StoreTooNew(message, "upgrade engram-embedded")
         return version
     if application or version or connection.execute("SELECT count(*) FROM sqlite_schema").get:
+        if is_old_store(connection):
+            message = "the file is a store of the library that engram replaces"
+            raise NotAStore(message, "bring it into a new store with `engram import-store`")
         message = "the file is a database of another program"
         raise NotAStore(message, "choose another path")
     return 0

@@ -20,6 +20,8 @@ from engram.storage.erasure import EntityErasure
 from engram.storage.facts import Facts
 from engram.storage.graph import Graph
 from engram.storage.labels import Labels
+from engram.storage.record_writer import RecordWriter
+from engram.storage.records import Column, RecordReader, columns
 from engram.storage.reflections import Reflections
 from engram.storage.strength import Strength
 from engram.storage.text import TextIndex
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
@@ -218,6 +221,36 @@ class Store:
         except CorruptStore:
             problems.append("the full-text index differs from the episodes")
         return problems
+
+    def records(self, agent: str | None, *, vectors: bool = False) -> RecordReader:
+        """Return a reader of what an agent sees, or with None of everything; see `RecordReader`.
+
+        Args:
+            agent: Whose view.
+            vectors: Whether episodes bring their vectors along.
+        """
+        return RecordReader(self._connection, agent, self.model() if vectors else None)
+
+    def replacing(self, dest: str | os.PathLike[str]) -> AbstractContextManager[Path]:
+        """Yield the name of a file to write that takes the place of `dest`; see `Connection`."""
+        return self._connection.replacing(dest)
+
+    def columns(self, table: str) -> tuple[Column, ...]:
+        """Return the columns of a table that records carry."""
+        return columns(self._connection, table)
+
+    def record_writer(self, *, model: int | None, merge: bool) -> RecordWriter:
+        """Return what writes an import; see `RecordWriter`."""
+        return RecordWriter(
+            self._connection,
+            self._agents,
+            self._labels,
+            self.graph,
+            self.text,
+            self._changes,
+            model=model,
+            merge=merge,
+        )
 
     def backup(self, dest: str | os.PathLike[str]) -> None:
         """Copy the store, with the access-log entries that wait, to a file; see `Connection`.

@@ -1,0 +1,343 @@
+"""Writing records: the one way by which every import reaches the tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import apsw
+
+from engram.errors import InvalidArgument
+from engram.models import UNKNOWN_PROVENANCE
+from engram.storage import uids
+from engram.storage.records import Column, Record, columns
+from engram.storage.segment import searchable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from engram.storage.agents import Agents
+    from engram.storage.changes import Changes
+    from engram.storage.connection import Connection
+    from engram.storage.graph import Graph
+    from engram.storage.labels import Labels
+    from engram.storage.text import TextIndex
+
+_GROWING = ("episode", "reflection", "fact", "edge", "recall_log")
+
+
+class RecordWriter:
+    """Writes checked records into a store, in one transaction of the caller's.
+
+    Args:
+        connection: The store's connection.
+        agents: The store's agents.
+        labels: The store's labels.
+        graph: The store's graph.
+        text: The store's full-text index.
+        changes: The store's change log.
+        model: Key of the model whose vectors the episodes bring.
+        merge: Skip what the store holds already instead of refusing it.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        agents: Agents,
+        labels: Labels,
+        graph: Graph,
+        text: TextIndex,
+        changes: Changes,
+        *,
+        model: int | None,
+        merge: bool,
+    ) -> None:
+        self._connection = connection
+        self._agents = agents
+        self._labels = labels
+        self._graph = graph
+        self._text = text
+        self._changes = changes
+        self._model = model
+        self._merge = merge
+        # What is in the store before the import has no larger keys than these.
+        self._last = {table: self._newest(table) for table in _GROWING}
+        self._columns: dict[str, dict[str, Column]] = {}
+        self._windows: list[int | None] = []
+        self._runs: dict[str, int] = {}
+        # Entities that the store knows under their name and another id.
+        self._entities: dict[bytes | str, int] = {}
+        self._behind: dict[str | None, bool] = {}
+        self._add: dict[str, Callable[[Record], bool]] = {
+            "episode": self._add_episode,
+            "reflection": self._add_reflection,
+            "entity": self._add_entity,
+            "fact": self._add_fact,
+            "succession": self._add_succession,
+            "edge": self._add_edge,
+            "predicate": self._add_predicate,
+            "recall_log": self._add_recall,
+        }
+        self.written: Counter[str] = Counter()
+
+    def add(self, kind: str, record: Record, where: str) -> bool:
+        """Write a record and return whether it was new.
+
+        Args:
+            kind: One of `KINDS`, in their order.
+            record: The record; an episode's `vectors` are the bytes to store.
+            where: Its place in the import, for messages.
+
+        Raises:
+            InvalidArgument: Its id is taken and nothing is to be merged, or the schema refuses a
+                value.
+        """
+        try:
+            added = self._add[kind](record)
+        except _TakenError:
+            message = f"{where}: the store holds this id already"
+            raise InvalidArgument(message, "pass merge=True to skip what is there") from None
+        except apsw.ConstraintError:
+            message = f"{where}: the store refuses a value"
+            raise InvalidArgument(message, "the record breaks a rule of the schema") from None
+        self.written[kind] += added
+        return added
+
+    def finish(self, now: int) -> None:
+        """Make what was written findable and note it in the change log."""
+        for table, op in (("episode", "observe"), ("fact", "assert"), ("edge", "link")):
+            first, last = self._last[table] + 1, self._newest(table)
+            if last >= first:
+                if table == "episode":
+                    self._text.add(first, last)
+                self._changes.add(op, first, last, now)
+
+    def _newest(self, table: str) -> int:
+        """Return the largest key a table ever had."""
+        found: int | None = self._connection.execute(
+            f"SELECT max((SELECT coalesce(max(id), 0) FROM {table}),"  # noqa: S608
+            " coalesce((SELECT seq FROM sqlite_sequence WHERE name = ?), 0))",
+            (table,),
+        ).get
+        return found or 0
+
+    def _insert(self, table: str, record: Mapping[str, Any], **more: Any) -> int:
+        """Insert the columns of a record, and some the record does not say itself."""
+        if table not in self._columns:
+            self._columns[table] = {c.name: c for c in columns(self._connection, table)}
+        values: dict[str, Any] = {
+            name: self._value(column, record[name])
+            for name, column in self._columns[table].items()
+            if record.get(name) is not None
+        } | more
+        self._connection.execute(
+            f"INSERT INTO {table} ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})",  # noqa: S608
+            tuple(values.values()),
+        )
+        return self._connection.last_id
+
+    def _value(self, column: Column, value: Any) -> Any:
+        if column.target == "agent":
+            return self._agents.add(value)
+        if column.target is not None:
+            return self._key(column.target, value)
+        return column.stored(value)
+
+    def _key(self, table: str, uid: str) -> int | None:
+        stored = uids.to_stored(uid)
+        if table == "entity" and stored in self._entities:
+            return self._entities[stored]
+        found: int | None = self._connection.execute(
+            f"SELECT id FROM {table} WHERE uid = ? LIMIT 1",  # noqa: S608
+            (stored,),
+        ).get
+        return found
+
+    def _is_taken(self, table: str, uid: str) -> bool:
+        """Return whether an id is in the store, which is only right in a merge."""
+        if self._key(table, uid) is None:
+            return False
+        if not self._merge:
+            raise _TakenError
+        return True
+
+    def _add_episode(self, record: Record) -> bool:
+        if self._is_taken("episode", record["uid"]) or (self._merge and "vectors" not in record):
+            return False
+        content = record["content"]
+        text = searchable(content)
+        key = self._insert("episode", record, search_text=None if text == content else text)
+        self._labels.add([(key, record.get("actors", ()), record.get("tags", ()))])
+        self._connection.executemany(
+            "INSERT INTO episode_source VALUES (?, ?, ?)",
+            [(key, at, uids.to_stored(uid)) for at, uid in enumerate(record.get("summary_of", ()))],
+        )
+        if record.get("strength"):
+            self._insert("strength", record["strength"], episode=key)
+        self._connection.executemany(
+            "INSERT INTO embedding (episode, chunk, model, vector) VALUES (?, ?, ?, ?)",
+            [(key, chunk, self._model, v) for chunk, v in enumerate(record["vectors"])],
+        )
+        return True
+
+    def _add_reflection(self, record: Record) -> bool:
+        before = self._connection.execute(
+            "SELECT min(id) FROM reflection WHERE uid = ? AND id <= ?",
+            (uids.to_stored(record["uid"]), self._last["reflection"]),
+        ).get
+        if before is not None:
+            if not self._merge:
+                raise _TakenError
+            self._windows.append(before)
+            return False
+        last = record.get("last_episode")
+        watermark = None if last is None else self._key("episode", last)
+        # A watermark covers all that is older: an agent's episodes from before were not read.
+        if watermark is not None and (
+            watermark <= self._last["episode"] or self._was_here(record.get("agent"))
+        ):
+            watermark = None
+        self._windows.append(self._insert("reflection", record, last_episode=watermark))
+        return True
+
+    def _was_here(self, agent: str | None) -> bool:
+        if agent not in self._behind:
+            self._behind[agent] = bool(
+                self._connection.execute(
+                    "SELECT EXISTS (SELECT 1 FROM episode WHERE id <= ? AND agent IS ?)",
+                    (self._last["episode"], self._agents.add(agent)),
+                ).get
+            )
+        return self._behind[agent]
+
+    def _add_entity(self, record: Record) -> bool:
+        if self._is_taken("entity", record["uid"]):
+            return False
+        known = self._graph.find(record["name"])
+        key = self._insert("entity", record) if known is None else known
+        if known is not None:
+            self._entities[uids.to_stored(record["uid"])] = known
+            self._connection.execute(
+                "UPDATE entity SET first_seen = coalesce(min(first_seen, ?1), first_seen, ?1),"
+                " last_seen = coalesce(max(last_seen, ?2), last_seen, ?2) WHERE id = ?3",
+                (record.get("first_seen"), record.get("last_seen"), known),
+            )
+        for alias in record.get("aliases", ()):
+            if self._graph.find(alias) is None:
+                self._connection.execute("INSERT INTO entity_alias VALUES (?, ?)", (alias, key))
+        return known is None
+
+    def _add_fact(self, record: Record) -> bool:
+        if self._is_taken("fact", record["uid"]):
+            return False
+        key = self._insert("fact", record, reflection=self._run(record))
+        for position, source in enumerate(record.get("sources", ())):
+            self._insert("fact_source", self._resolved(source), fact=key, position=position)
+        return True
+
+    def _run(self, fact: Record) -> int | None:
+        """Return the key of the reflection that extracted a fact.
+
+        The fact says its place among the import's reflections, or the public id of a run; of a run
+        that is nowhere, the id is all there is to keep.
+        """
+        if "reflection" in fact:
+            return self._windows[fact["reflection"]]
+        uid = fact.get("run")
+        if uid is None:
+            return None
+        if uid not in self._runs:
+            at = fact["recorded_at"]
+            stub = {"uid": uid, "agent": fact.get("agent"), "started_at": at, "finished_at": at}
+            self._runs[uid] = self._key("reflection", uid) or self._insert("reflection", stub)
+        return self._runs[uid]
+
+    def _resolved(self, source: Record) -> Record:
+        """Say of a source that is only named whether it is an episode, and how far to trust it."""
+        if "provenance" in source:
+            return source
+        provenance = self._connection.execute(
+            "SELECT provenance FROM episode WHERE uid = ?", (uids.to_stored(source["source"]),)
+        ).get
+        if provenance is None:
+            return source | {"provenance": UNKNOWN_PROVENANCE}
+        return {"episode": source["source"], "provenance": provenance}
+
+    def _add_succession(self, record: Record) -> bool:
+        """Say which fact took another's place; facts that were there before stay as they are."""
+        self._connection.execute(
+            "UPDATE fact SET superseded_by = (SELECT id FROM fact WHERE uid = ?)"
+            " WHERE uid = ? AND id > ?",
+            (
+                uids.to_stored(record["superseded_by"]),
+                uids.to_stored(record["fact"]),
+                self._last["fact"],
+            ),
+        )
+        return self._connection.changed > 0
+
+    def _add_edge(self, record: Record) -> bool:
+        source, target = self._source(record), self._key("entity", record["target"])
+        # Old stores hold edges of rows they have lost, and two entities can have become one here.
+        if source is None or target is None or source == ("entity", target):
+            return False
+        weight = record.get("weight", 1.0)
+        end, key = source
+        there = self._connection.execute(
+            f"SELECT id FROM edge WHERE {end} = ? AND target = ? AND relation = ? AND agent IS ?",  # noqa: S608
+            (key, target, record["relation"], self._agents.add(record.get("agent"))),
+        ).get
+        if there is None:
+            plain = {name: value for name, value in record.items() if name not in _ENDS}
+            self._insert("edge", plain, **{end: key, "target": target})
+            return True
+        if self._merge:
+            return False
+        if not self._entities:
+            raise _TakenError
+        self._connection.execute(
+            "UPDATE edge SET weight = weight + ? WHERE id = ?", (weight, there)
+        )
+        return False
+
+    def _source(self, record: Record) -> tuple[str, int] | None:
+        """Return the table and the key of what an edge leaves."""
+        for end in ("episode", "entity"):
+            uid = record.get(end, record.get("source"))
+            key = None if uid is None else self._key(end, uid)
+            if key is not None:
+                return end, key
+        return None
+
+    def _add_predicate(self, record: Record) -> bool:
+        self._connection.execute(
+            "INSERT INTO predicate VALUES (?, ?) ON CONFLICT DO NOTHING",
+            (record["name"], record["multi"]),
+        )
+        return self._connection.changed > 0
+
+    def _add_recall(self, record: Record) -> bool:
+        results = record.get("results", ())
+        keys = [(self._key("episode", result["episode"]), result["rank"]) for result in results]
+        found = [(key, rank) for key, rank in keys if key is not None]
+        if len(found) < len(keys):
+            # The query goes with any episode it returned.
+            record = record | {"query": None}
+        if self._merge:
+            # The log has no ids: what it says of episodes that were here before may be here too.
+            found = [(key, rank) for key, rank in found if key > self._last["episode"]]
+        if not found and (self._merge or keys):
+            return False
+        log = self._insert("recall_log", record)
+        self._connection.executemany(
+            "INSERT INTO access_log (episode, recall, rank) VALUES (?, ?, ?)",
+            [(key, log, rank) for key, rank in found],
+        )
+        return True
+
+
+_ENDS = ("episode", "entity", "target", "source")
+
+
+class _TakenError(Exception):
+    """An id is in the store already."""
