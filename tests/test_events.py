@@ -159,6 +159,20 @@ def test_every_kind_of_event_fits_the_schema(open_memory, file, clock):
     assert verify(file) == []
 
 
+def test_an_import_is_logged_once_it_is_committed(open_memory, file, tmp_path, clock):
+    memory = open_memory(AGENT)
+    uids = [memory.observe("a note"), memory.assert_fact("Bob", "likes", "tea")]
+    memory.export_json(tmp_path / "dump.json")
+    other = open_memory(AGENT, path=tmp_path / "other", events_path=file)
+    other.import_json(tmp_path / "dump.json")
+    with pytest.raises(ValueError, match="id"):
+        other.import_json(tmp_path / "dump.json")
+    assert [(e["type"], e["data"]["memory_id"]) for e in lines(file)] == [
+        ("memory_written", uid) for uid in uids
+    ]
+    assert verify(file) == []
+
+
 # Agent ids.
 
 

@@ -39,6 +39,10 @@ def test_every_public_name_can_be_had(name):
     assert getattr(engram, name) is not None
 
 
+def test_the_exchange_format_has_its_module():
+    assert importlib.import_module("engram.export").EXPORT_VERSION == 1
+
+
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no_such_name"):
         getattr(engram, "no_such_name")  # noqa: B009 - a name no type checker accepts
