@@ -348,3 +348,16 @@ def test_a_reader_in_the_way_is_said(open_memory):
         memory.observe("y")
         assert memory.forget_entity("Ivan").wiped is False
     assert memory.forget_entity("Ivan").wiped is True
+
+
+@pytest.mark.parametrize("others", [20, 3000])
+def test_many_go_as_cleanly_as_few(memory, path, others):
+    """A large share has the index rebuilt, a small one is taken out of it."""
+    memory.observe_many([ObserveInput(f"plain note {n}") for n in range(others)])
+    memory.observe_many([ObserveInput(f"Xylophone {n}", actors=["Hieronymus"]) for n in range(150)])
+    assert memory.forget_entity("Hieronymus").episodes_deleted == 150
+    assert memory.check() == []
+    assert len(memory.recall("plain", 4000, min_score=0.1)) == others
+    content = every_byte(path)
+    assert b"ylophone" not in content
+    assert b"Hieronymus" not in content

@@ -75,7 +75,7 @@ class EntityErasure:
         changes: The store's change log.
         facts: The store's facts.
         access: The store's access log.
-        remove_episode: Erases an episode, given its key and the time, from every table.
+        remove_episodes: Erases episodes, given their keys and the time, from every table.
     """
 
     def __init__(
@@ -84,13 +84,13 @@ class EntityErasure:
         changes: Changes,
         facts: Facts,
         access: AccessLog,
-        remove_episode: Callable[[int, int], None],
+        remove_episodes: Callable[[list[int], int], None],
     ) -> None:
         self._connection = connection
         self._changes = changes
         self._facts = facts
         self._access = access
-        self._remove_episode = remove_episode
+        self._remove_episodes = remove_episodes
 
     def erase(self, name: str, now: int, *, content_sweep: bool) -> Erased:
         """Erase everything that is an entity's, under any spelling of any of its names.
@@ -107,8 +107,7 @@ class EntityErasure:
         erased = self._ids("episode", episodes), self._ids("fact", facts)
         for fact in facts:
             self._facts.remove(fact, now)
-        for episode in episodes:
-            self._remove_episode(episode, now)
+        self._remove_episodes(episodes, now)
         self._connection.execute(
             f"UPDATE fact_source SET source = NULL WHERE source IS NOT NULL"  # noqa: S608
             f" AND folded(source) IN {_NAMED}",

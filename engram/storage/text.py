@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,10 +10,16 @@ import numpy as np
 from engram.storage.segment import match_expression
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from engram.storage.connection import Connection
     from engram.storage.filters import EpisodeFilter
+
+_FEW = 100
+_REMOVAL_COST = 10
+"""A removal that overwrites what it removes costs about as much as indexing ten episodes."""
 
 
 class TextIndex:
@@ -29,13 +36,28 @@ class TextIndex:
             (first, last),
         )
 
-    def remove(self, episode: int) -> None:
-        """Take an episode out, before its row goes."""
+    def remove(self, episodes: Sequence[int]) -> None:
+        """Take episodes out, before their rows go.
+
+        One statement for all: FTS5 writes what it has pending whenever another statement that
+        could fail begins, so one by one each would rewrite its pages.
+        """
         self._connection.execute(
-            "INSERT INTO episode_fts (episode_fts, rowid, body)"
-            " SELECT 'delete', id, body FROM episode_text WHERE id = ?",
-            (episode,),
+            "INSERT INTO episode_fts (episode_fts, rowid, body) SELECT 'delete', t.id, t.body"
+            " FROM json_each(?) AS k CROSS JOIN episode_text AS t ON t.id = k.value",
+            (json.dumps(list(episodes)),),
         )
+
+    def is_cheaper_to_rebuild(self, removed: int) -> bool:
+        """Return whether so many removals cost more than indexing afresh what is left."""
+        if removed < _FEW:
+            return False
+        total: int = self._connection.execute("SELECT count(*) FROM episode").get
+        return removed * _REMOVAL_COST > total
+
+    def rebuild(self) -> None:
+        """Index all episodes afresh."""
+        self._connection.execute("INSERT INTO episode_fts (episode_fts) VALUES ('rebuild')")
 
     def search(
         self, query: str, allowed: EpisodeFilter, limit: int
@@ -67,6 +89,12 @@ class TextIndex:
         return (
             np.array([key for key, _ in rows], dtype=np.int64),
             np.array([score for _, score in rows], dtype=np.float64),
+        )
+
+    def refresh(self) -> None:
+        """Read the structure of the index anew."""
+        self._connection.execute(
+            "SELECT count(*) FROM episode_fts WHERE episode_fts MATCH ?", ('"x"',)
         )
 
     def optimize(self) -> None:
