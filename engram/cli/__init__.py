@@ -12,16 +12,33 @@ import sys
 import click
 
 from engram._version import __version__
+from engram.cli.assert_fact import assert_fact
+from engram.cli.backup import backup
+from engram.cli.compact import compact
+from engram.cli.compress import compress
+from engram.cli.contradictions import contradictions
+from engram.cli.decay import decay
 from engram.cli.demo import demo
+from engram.cli.events import events
+from engram.cli.export_file import export_file
+from engram.cli.facts import facts
 from engram.cli.failures import Interrupted
 from engram.cli.forget import forget
+from engram.cli.import_file import import_file, import_store
 from engram.cli.ingest import ingest
 from engram.cli.inspect import inspect
 from engram.cli.list_agents import list_agents
 from engram.cli.models import models
 from engram.cli.observe import observe
 from engram.cli.output import report_failure, report_interrupt, report_usage
+from engram.cli.prune import prune
 from engram.cli.recall import recall
+from engram.cli.reembed import reembed
+from engram.cli.reflect import reflect
+from engram.cli.rekey import rekey
+from engram.cli.timeline import timeline
+from engram.cli.verify import verify
+from engram.cli.why import why
 from engram.errors import EngramError
 
 __all__ = ["main"]
@@ -56,7 +73,14 @@ def engram(context: click.Context) -> None:
         context.exit(1)
 
 
-for command in (observe, recall, inspect, forget, list_agents, ingest, models, demo):
+for command in (
+    *(observe, recall, inspect, forget, list_agents, ingest),
+    *(assert_fact, facts, timeline, why, contradictions),
+    *(reflect, compress, decay, prune),
+    *(export_file, import_file, import_store),
+    *(backup, rekey, compact, reembed, verify),
+    *(events, models, demo),
+):
     engram.add_command(command)
 
 

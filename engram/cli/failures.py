@@ -10,8 +10,8 @@ __all__ = [
     "BadFileError",
     "ExistingFileError",
     "Interrupted",
+    "LanguageModelError",
     "MissingFileError",
-    "UnsupportedError",
 ]
 
 
@@ -33,10 +33,10 @@ class BadFileError(EngramError):
     code = "bad_file"
 
 
-class UnsupportedError(EngramError):
-    """The command is documented, and this version of the library cannot do it yet."""
+class LanguageModelError(EngramError):
+    """The language model's service or SDK gave no answer."""
 
-    code = "not_supported"
+    code = "language_model"
 
 
 class Interrupted(click.Abort):

@@ -6,30 +6,45 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engram.cli.failures import MissingFileError
-from engram.errors import CannotOpen
+from engram.errors import CannotOpen, NotAStore
 
 if TYPE_CHECKING:
     from engram import Engram
+    from engram.llm import LLMAdapter
 
 __all__ = ["MEMORY", "open_existing", "open_or_make", "size_of"]
 
 MEMORY = ":memory:"
 
 
-def open_existing(path: str, *, agent_id: str | None = None, model: str | None = None) -> Engram:
+def open_existing(
+    path: str,
+    *,
+    agent_id: str | None = None,
+    model: str | None = None,
+    key: str | None = None,
+    llm: LLMAdapter | None = None,
+) -> Engram:
     """Open a store that must be there; ":memory:" always is.
 
     Raises:
         MissingFileError: Nothing is at `path`, and nothing is made there.
-        EngramError: As `Engram` does.
+        CannotOpen, EngramError: As for `open_or_make`.
     """
     if path != MEMORY and not Path(path).exists():
         message = f"file not found: {path}"
         raise MissingFileError(message)
-    return open_or_make(path, agent_id=agent_id, model=model)
+    return open_or_make(path, agent_id=agent_id, model=model, key=key, llm=llm)
 
 
-def open_or_make(path: str, *, agent_id: str | None = None, model: str | None = None) -> Engram:
+def open_or_make(
+    path: str,
+    *,
+    agent_id: str | None = None,
+    model: str | None = None,
+    key: str | None = None,
+    llm: LLMAdapter | None = None,
+) -> Engram:
     """Open a store, a new one when nothing is at `path`.
 
     Raises:
@@ -42,7 +57,11 @@ def open_or_make(path: str, *, agent_id: str | None = None, model: str | None = 
     # The engine, NumPy and SQLite load here and not at the start of every `engram --help`.
     from engram import Engram  # noqa: PLC0415
 
-    return Engram(path, agent_id=agent_id, embedder_model=model)
+    try:
+        return Engram(path, agent_id=agent_id, embedder_model=model, key=key, llm=llm)
+    except NotAStore as error:
+        error.hint = error.hint.replace("as key=", "by --key-file")
+        raise
 
 
 def size_of(path: str) -> int:

@@ -18,12 +18,19 @@ import click
 
 from engram.cli.failures import Interrupted
 from engram.cli.files import open_or_make
-from engram.cli.options import agent_option, json_option, model_option, path_argument
-from engram.cli.output import line, on_terminal, print_document
+from engram.cli.keys import key_option
+from engram.cli.options import (
+    agent_option,
+    json_option,
+    model_option,
+    path_argument,
+)
+from engram.cli.output import counted, line, print_document
+from engram.cli.progress import progress_bar
 from engram.errors import EngramError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from types import FrameType
 
     from engram import Engram, ObserveInput
@@ -46,6 +53,7 @@ _BATCH = 256
 )
 @agent_option
 @model_option
+@key_option
 @json_option
 def ingest(
     path: str,
@@ -54,6 +62,7 @@ def ingest(
     file_format: str,
     agent_id: str | None,
     model: str | None,
+    key: str | None,
     as_json: bool,
 ) -> None:
     """Remember every episode of FILE in the store PATH, which is made when missing.
@@ -68,7 +77,7 @@ def ingest(
     started = time.monotonic()
     with _opened(file) as stream:
         episodes = _read(stream, "standard input" if file == "-" else file, file_format)
-        written = _write(path, episodes, agent_id, model)
+        written = _write(path, episodes, agent_id, model, key)
     seconds = time.monotonic() - started
     if as_json:
         print_document(
@@ -83,12 +92,8 @@ def ingest(
         )
         return
     named = [agent for agent in written if agent is not None]
-    whose = f" for {_counted(len(named), 'agent')}" if named else ""
-    line(f"Remembered {_counted(episodes.total, 'episode')}{whose} in {seconds:.1f} s")
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    whose = f" for {counted(len(named), 'agent')}" if named else ""
+    line(f"Remembered {counted(episodes.total, 'episode')}{whose} in {seconds:.1f} s")
 
 
 @contextmanager
@@ -114,21 +119,29 @@ def _read(stream: IO[bytes], name: str, file_format: str) -> Episodes:
 
 
 def _write(
-    path: str, episodes: Episodes, agent_id: str | None, model: str | None
+    path: str,
+    episodes: Episodes,
+    agent_id: str | None,
+    model: str | None,
+    key: str | None,
 ) -> dict[str | None, int]:
     """Write everything and return how many episodes each agent got, in the order of the file."""
     written: dict[str | None, int] = {}
     done = 0
-    with open_or_make(path, model=model), _interrupt() as stopped, _progress(episodes.total) as add:
+    with (
+        open_or_make(path, model=model, key=key),
+        _interrupt() as stopped,
+        progress_bar("Remembering", episodes.total) as show,
+    ):
         for given, group in groupby(episodes.start(), key=itemgetter(0)):
             agent = given if agent_id is None else agent_id
-            with open_or_make(path, agent_id=agent, model=model) as memory:
+            with open_or_make(path, agent_id=agent, model=model, key=key) as memory:
                 items = (item for _, item in group)
                 while batch := list(islice(items, _BATCH)):
                     _write_batch(memory, batch, done)
                     done += len(batch)
                     written[agent] = written.get(agent, 0) + len(batch)
-                    add(len(batch))
+                    show(done, episodes.total)
                     if stopped.is_set() and done < episodes.total:
                         committed = f"{done} of {episodes.total} episodes were already committed"
                         message = f"interrupted: {committed}"
@@ -141,7 +154,7 @@ def _write_batch(memory: Engram, batch: list[ObserveInput], done: int) -> None:
         memory.observe_many(batch)
     except EngramError as error:
         if done:
-            committed = f"{_counted(done, 'episode')} were already committed"
+            committed = f"{counted(done, 'episode')} were already committed"
             error.hint = f"{error.hint}; {committed}" if error.hint else committed
         raise
 
@@ -164,24 +177,3 @@ def _interrupt() -> Iterator[threading.Event]:
         yield stopped
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar on stderr while somebody watches it."""
-    if not on_terminal():
-        yield lambda _: None
-        return
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import (  # noqa: PLC0415
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (TextColumn("Remembering"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda done: bar.advance(task, done)

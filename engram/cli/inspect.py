@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 import click
 
 from engram.cli.files import open_existing, size_of
+from engram.cli.keys import key_option
 from engram.cli.options import agent_option, json_option, path_argument
-from engram.cli.output import line, minute, print_document
+from engram.cli.output import line, minute, print_document, size_text
 
 if TYPE_CHECKING:
     from engram.models import Counts
-
-_MIB = 1024 * 1024
 
 
 @click.command()
 @path_argument
 @agent_option
+@key_option
 @json_option
-def inspect(path: str, *, agent_id: str | None, as_json: bool) -> None:
+def inspect(path: str, *, agent_id: str | None, key: str | None, as_json: bool) -> None:
     """Print how many episodes, facts, entities and reflections the store PATH holds."""
-    with open_existing(path, agent_id=agent_id) as memory:
+    with open_existing(path, agent_id=agent_id, key=key) as memory:
         counts, model = memory.counts(), memory.model()
     size = size_of(path)
     if as_json:
@@ -34,7 +34,7 @@ def inspect(path: str, *, agent_id: str | None, as_json: bool) -> None:
         print_document({**_document(path, size, agent_id, counts), "model": embedding})
         return
     line()
-    line(f"Store: {path}  ({_size(size)})")
+    line(f"Store: {path}  ({size_text(size)})")
     if agent_id is not None:
         line(f"Agent: {agent_id}")
         line("  Episodes, vec index and reflections are this agent's;")
@@ -42,10 +42,6 @@ def inspect(path: str, *, agent_id: str | None, as_json: bool) -> None:
     _print_counts(counts)
     if model is not None:
         line(f"  Model:          {model.name or model.fingerprint} ({model.dim} dimensions)")
-
-
-def _size(size: int) -> str:
-    return f"{size / _MIB:.1f} MB" if size >= _MIB else f"{size // 1024} KB"
 
 
 def _print_counts(counts: Counts) -> None:

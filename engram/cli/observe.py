@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from engram.cli.files import open_or_make
+from engram.cli.keys import key_option
 from engram.cli.options import (
     Command,
     ManyValues,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 )
 @agent_option
 @model_option
+@key_option
 @json_option
 def observe(
     path: str,
@@ -55,10 +57,11 @@ def observe(
     provenance: str,
     agent_id: str | None,
     model: str | None,
+    key: str | None,
     as_json: bool,
 ) -> None:
     """Remember CONTENT in the store PATH, which is made when missing."""
-    with open_or_make(path, agent_id=agent_id, model=model) as memory:
+    with open_or_make(path, agent_id=agent_id, model=model, key=key) as memory:
         episode = memory.get(
             memory.observe(
                 content,

@@ -102,7 +102,14 @@ def moment_option(name: str, text: str) -> Callable[[_Function], _Function]:
 
 path_argument = click.argument("path")
 agent_option = click.option("--agent-id", metavar="ID", help="Whose memory: this agent's only.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+json_option = click.option(
+    # Eager: warnings about other options are printed as it says.
+    "--json",
+    "as_json",
+    is_flag=True,
+    is_eager=True,
+    help="Print one JSON object.",
+)
 model_option = click.option(
     "--model",
     metavar="NAME",

@@ -12,28 +12,36 @@ import msgspec
 from engram.errors import EngramError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from engram.models import Episode, SearchResult
+    from engram.models import Episode, Fact, SearchResult
 
 __all__ = [
+    "counted",
+    "day",
     "episode_document",
+    "fact_document",
     "line",
     "minute",
     "note",
     "on_terminal",
+    "print_counts",
     "print_document",
     "print_results",
     "report_failure",
     "report_interrupt",
     "report_usage",
     "result_documents",
+    "size_text",
+    "statement",
+    "warn",
 ]
 
 # Stored text may come from anywhere: control characters would let it drive the reader's terminal.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
+_MIB = 1024 * 1024
 
 
 def _visible(text: str) -> str:
@@ -59,6 +67,27 @@ def minute(moment: datetime) -> str:
     """Return an event time, which the library keeps in UTC, as people read it."""
     # Not %Y: on Linux it leaves out the leading zeros of early years.
     return f"{moment.year:04d}-{moment:%m-%d %H:%M} UTC"
+
+
+def day(moment: datetime) -> str:
+    """Return the day of a time, in UTC."""
+    return f"{moment.year:04d}-{moment:%m-%d}"
+
+
+def size_text(size: int) -> str:
+    """Return a number of bytes as people read it."""
+    return f"{size / _MIB:.1f} MB" if size >= _MIB else f"{size // 1024} KB"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number of things: "1 episode", "2 episodes"."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def statement(fact: Fact) -> str:
+    """Return what a fact says; its later lines are indented, so that none can pass for a fact."""
+    text = f"{fact.subject} {fact.predicate} {fact.object}"
+    return text.replace("\n", "\n       ")
 
 
 def _encodable(value: object) -> object:
@@ -102,6 +131,27 @@ def episode_document(episode: Episode) -> dict[str, object]:
     }
 
 
+def fact_document(fact: Fact) -> dict[str, object]:
+    """Return a fact under the keys the JSON output promises."""
+    return {
+        "id": fact.id,
+        "subject": fact.subject,
+        "predicate": fact.predicate,
+        "object": fact.object,
+        "valid_from": fact.valid_from,
+        "valid_to": fact.valid_to,
+        "recorded_at": fact.recorded_at,
+        "superseded_at": fact.superseded_at,
+        "superseded_by": fact.superseded_by,
+        "confidence": fact.confidence,
+        "derived_from": fact.derived_from,
+        "extracted_by": fact.extracted_by,
+        "agent_id": fact.agent_id,
+        "shared": fact.shared,
+        "quarantined": fact.quarantined,
+    }
+
+
 def result_documents(results: Sequence[SearchResult]) -> list[dict[str, object]]:
     """Return hits, best first, under the keys the JSON output promises."""
     return [
@@ -114,6 +164,13 @@ def result_documents(results: Sequence[SearchResult]) -> list[dict[str, object]]
         }
         for rank, hit in enumerate(results, 1)
     ]
+
+
+def print_counts(counts: Mapping[str, int]) -> None:
+    """Print how many of each kind there are, one kind a line."""
+    width = max(len(kind) for kind in counts) + 1
+    for kind, number in counts.items():
+        line(f"  {kind.replace('_', ' ') + ':':{width}} {number:6d}")
 
 
 def print_results(results: Sequence[SearchResult]) -> None:
@@ -138,6 +195,15 @@ def _report(code: str, message: str, hint: str, *, as_json: bool) -> None:
         click.echo(_document({"error": error}), err=True)
     else:
         note(f"error: {message} ({hint})" if hint else f"error: {message}")
+
+
+def warn(code: str, message: str, hint: str) -> None:
+    """Say on stderr what is risky, and go on; as a JSON line where the command prints JSON."""
+    if click.get_current_context().params.get("as_json"):
+        warning: dict[str, object] = {"code": code, "message": message, "hint": hint}
+        click.echo(_document({"warning": warning}), err=True)
+    else:
+        note(f"warning: {message} ({hint})")
 
 
 def report_failure(error: EngramError | OSError, *, as_json: bool) -> None:

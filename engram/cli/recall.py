@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from engram.cli.files import open_existing
+from engram.cli.keys import key_option
 from engram.cli.options import (
     Command,
     ManyValues,
@@ -25,16 +26,7 @@ if TYPE_CHECKING:
 
     from engram.models import Filters
 
-_MODES = ("hybrid", "cosine")
-
-
-class _Mode(click.Choice[str]):
-    """A recall mode; the documented one that is still missing is refused by name."""
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if value == "spreading":
-            self.fail("'spreading' is not in this version of engram yet.", param, ctx)
-        return super().convert(value, param, ctx)
+_MODES = ("hybrid", "cosine", "spreading")
 
 
 @click.command(cls=Command)
@@ -43,10 +35,18 @@ class _Mode(click.Choice[str]):
 @click.option("--k", "count", type=int, default=5, show_default=True, help="How many, 1 to 4096.")
 @click.option(
     "--mode",
-    type=_Mode(_MODES),
+    type=click.Choice(_MODES),
     default="hybrid",
     show_default=True,
-    help="Meaning and words, or meaning alone.",
+    help="Meaning and words, meaning alone, or meaning and what is linked to it.",
+)
+@click.option("--depth", type=int, default=2, show_default=True, help="Hops of spreading.")
+@click.option(
+    "--decay",
+    type=float,
+    default=0.5,
+    show_default=True,
+    help="Share of activation that survives a hop of spreading, 0 to 1.",
 )
 @click.option("--as-of", metavar="DATE", help="Only what had happened by then, inclusive.")
 @click.option("--tags", cls=ManyValues, metavar="TAG...", help="Only with all of these tags.")
@@ -65,6 +65,7 @@ class _Mode(click.Choice[str]):
 @agent_option
 @click.option("--cross-agent", is_flag=True, help="Look at every agent's episodes.")
 @model_option
+@key_option
 @json_option
 def recall(
     path: str,
@@ -72,11 +73,14 @@ def recall(
     *,
     count: int,
     mode: str,
+    depth: int,
+    decay: float,
     as_of: str | None,
     min_score: float | None,
     agent_id: str | None,
     cross_agent: bool,
     model: str | None,
+    key: str | None,
     as_json: bool,
     **filters: Unpack[Filters],
 ) -> None:
@@ -85,11 +89,13 @@ def recall(
     Dates are ISO 8601; without an offset they are UTC, a date alone is its midnight.
     """
     latest = None if as_of is None else parse_moment(as_of, "--as-of")
-    with open_existing(path, agent_id=agent_id, model=model) as memory:
+    with open_existing(path, agent_id=agent_id, model=model, key=key) as memory:
         results = memory.recall(
             query,
             count,
             mode=mode,
+            depth=depth,
+            decay=decay,
             as_of=latest,
             cross_agent=cross_agent,
             min_score=min_score,

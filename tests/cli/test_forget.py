@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from engram import Engram
 
 
@@ -36,15 +38,61 @@ def test_another_agents_episode_is_unknown(run, store):
 def test_exactly_one_of_episode_and_entity(run, store):
     for options in ([], ["--episode", "x", "--entity", "y"]):
         done = run("forget", store, *options)
-        assert (done.code, done.err) == (1, "error: give either --episode or --entity\n")
+        assert (done.code, done.err) == (1, "error: give one of --episode, --fact and --entity\n")
 
 
-def test_forgetting_an_entity_says_that_it_cannot_yet(run, store):
-    done = run("forget", store, "--entity", "Ana")
+def test_an_entity_is_erased_from_every_agent(run, store):
+    assert run("assert", store, "Ben", "keeps", "bees").code == 0
+    document = run("forget", store, "--entity", "ben", "--agent-id", "ana", "--json").document
+    assert document.pop("removed")["episode"] == 1
+    assert document == {
+        "entity": "ben",
+        "episodes_deleted": 1,
+        "facts_deleted": 1,
+        "episode_ids": document["episode_ids"],
+        "fact_ids": document["fact_ids"],
+        "wiped": True,
+    }
+    done = run("forget", store, "--entity", "Ben", "--sweep")
+    assert (done.code, done.err) == (0, "")
+    assert done.lines == [
+        'Erased entity "Ben"',
+        "  Episodes deleted: 1",
+        "  Facts deleted:    0",
+    ]
+    assert of_agent(store, "ben") == []
+
+
+def test_what_a_reader_keeps_from_the_disk_is_said(run, store, monkeypatch):
+    erase = Engram.forget_entity
+
+    def kept(self, name, *, content_sweep):
+        erased = erase(self, name, content_sweep=content_sweep)
+        erased.wiped = False
+        return erased
+
+    monkeypatch.setattr(Engram, "forget_entity", kept)
+    done = run("forget", store, "--entity", "Ben")
+    assert done.code == 0
+    assert done.err.startswith("warning: the erased bytes are still in the write-ahead log (")
+    done = run("forget", store, "--entity", "Ben", "--json")
+    assert json.loads(done.err)["warning"]["code"] == "not_wiped"
+
+
+def test_a_fact_is_erased(run, path):
+    uid = run("assert", path, "Ana", "likes", "tea", "--json").document["id"]
+    assert run("forget", path, "--fact", uid).lines == [f"Erased fact {uid}"]
+    done = run("forget", path, "--fact", uid)
+    assert (done.code, done.err) == (1, f"error: fact not found: '{uid}'\n")
+
+
+def test_another_agents_fact_is_kept(run, path):
+    uid = run("assert", path, "Ana", "likes", "tea", "--agent-id", "ana", "--json").document["id"]
+    done = run("forget", path, "--fact", uid, "--agent-id", "ben")
     assert (done.code, done.out) == (1, "")
-    assert done.err.startswith("error: this version of engram cannot forget an entity yet")
-    assert run("forget", store, "--entity", "Ana", "--json").error["code"] == "not_supported"
+    assert done.err.startswith("error: the fact was written by another agent")
 
 
-def test_a_missing_file(run, path):
-    assert run("forget", path, "--episode", "x").err == f"error: file not found: {path}\n"
+def test_a_sweep_needs_an_entity(run, store):
+    done = run("forget", store, "--episode", "x", "--sweep")
+    assert (done.code, done.err) == (1, "error: --sweep goes with --entity\n")

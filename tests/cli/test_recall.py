@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from engram import Engram, ObserveInput
+from engram import Engram, ObserveInput, StubLLMAdapter
 
 FERRY = "The ferry to Kos leaves at noon"
 
@@ -53,6 +53,27 @@ def test_json_has_the_question_and_the_hits(run, store):
     assert hit["score"] == pytest.approx(1 / (1 + hit["distance"]))
     assert hit["episode"]["timestamp"] == "2026-01-01T12:00:00Z"
     assert hit["episode"]["content"] == FERRY
+
+
+def test_spreading_finds_what_is_linked(run, path):
+    with Engram(path, llm=StubLLMAdapter()) as memory:
+        for text in ("Ben keeps bees", "The orchard blooms in May", "Pancakes need two eggs"):
+            memory.observe(text)
+            about = {"Pancakes need two eggs": "Ana"}.get(text, "Ben")
+            memory._llm._facts = [{"subject": about, "predicate": "is in", "object": text}]
+            memory.reflect()
+    arguments = ("recall", path, "bees", "--mode", "spreading", "--k", "2")
+    found = run(*arguments)
+    assert found.lines[0] == 'Recalling "bees"  (k=2, mode=spreading)'
+    assert contents(run(*arguments, "--json")) == ["Ben keeps bees", "The orchard blooms in May"]
+    scores = [
+        [hit["score"] for hit in run(*arguments, *options, "--json").document["results"]]
+        for options in ([], ["--decay", "0.1"], ["--depth", "0"])
+    ]
+    assert scores[0][1] > scores[1][1] >= scores[2][1]
+    for options in (["--depth", "-1"], ["--decay", "2"]):
+        done = run(*arguments, *options)
+        assert (done.code, done.err.startswith("error: ")) == (1, True)
 
 
 def test_no_results(run, store):
@@ -123,8 +144,7 @@ def test_k_out_of_range_is_an_error(run, store, k, text):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (["--mode", "spreading"], "'spreading' is not in this version of engram yet."),
-        (["--mode", "magic"], "'magic' is not one of 'hybrid', 'cosine'"),
+        (["--mode", "magic"], "'magic' is not one of 'hybrid', 'cosine', 'spreading'"),
         (["--k", "many"], "'many' is not a valid integer"),
         (["--provenance", "gossip"], "'gossip' is not one of"),
         (["--no-such-option"], "--no-such-option"),
