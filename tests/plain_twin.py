@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -22,8 +24,35 @@ class Row:
     at: datetime
     tags: tuple[str, ...]
     actors: tuple[str, ...]
-    provenance: str
-    quarantined: bool
+    provenance: str = "external"
+    quarantined: bool = False
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A fact and where it came from.
+
+    `episode` is the id of an episode that its agent sees, `name` any other source; both are None
+    without a source, and when the episode is forgotten.
+    """
+
+    id: str
+    agent: str | None
+    subject: str
+    predicate: str
+    object: str
+    shared: bool
+    episode: str | None = None
+    name: str | None = None
+    provenance: str = "unknown"
+
+    def seen_by(self, agent: str | None) -> bool:
+        return agent in (None, self.agent) or self.shared
+
+
+def one_name(text: str) -> str:
+    """What all spellings of a name have in common."""
+    return " ".join(unicodedata.normalize("NFC", text).casefold().split())
 
 
 def stored(vector: np.ndarray) -> np.ndarray:
@@ -32,10 +61,20 @@ def stored(vector: np.ndarray) -> np.ndarray:
     return (rounded / np.linalg.norm(rounded)).astype(np.float32)
 
 
+@lru_cache(maxsize=10_000)
+def embedded(text: str) -> np.ndarray:
+    return stored(WordEmbedder().vector(text)).astype(np.float64)
+
+
 class PlainMemory:
     def __init__(self) -> None:
         self.rows: list[Row] = []
-        self._embedder = WordEmbedder()
+        self.facts: list[Statement] = []
+        # Every entity as the set of its names, exactly as they were declared.
+        self.entities: list[set[str]] = []
+        # Recalls of episodes: by whom, which, when.
+        self.accesses: list[tuple[str | None, str, datetime]] = []
+        self.importance: dict[str, float] = {}
 
     def matching(
         self,
@@ -61,8 +100,7 @@ class PlainMemory:
         ]
 
     def distance(self, query: str, row: Row) -> float:
-        q = stored(self._embedder.vector(query)).astype(np.float64)
-        v = stored(self._embedder.vector(row.content)).astype(np.float64)
+        q, v = embedded(query), embedded(row.content)
         return float(np.sqrt(np.dot(v - q, v - q)))
 
     def cosine(self, query: str, k: int, rows: list[Row]) -> list[tuple[str, float]]:
@@ -98,6 +136,77 @@ class PlainMemory:
             for uid in vector.keys() | text.keys()
         }
         return sorted(blended.items(), key=lambda item: (-item[1], order[item[0]]))[:k]
+
+    def known_as(self, name: str) -> set[str]:
+        """All names of an entity, itself under exactly this name included."""
+        return next((names for names in self.entities if name in names), {name})
+
+    def declare(self, name: str, alias: str) -> None:
+        both = self.known_as(name) | self.known_as(alias)
+        self.entities = [names for names in self.entities if not names & both] + [both]
+
+    def about(self, subject: str, agent: str | None) -> list[Statement]:
+        names = self.known_as(subject)
+        return [fact for fact in self.facts if fact.subject in names and fact.seen_by(agent)]
+
+    def contradictions(self, agent: str | None) -> set[frozenset[str]]:
+        facts = [fact for fact in self.facts if fact.seen_by(agent)]
+        return {
+            frozenset((one.id, other.id))
+            for one in facts
+            for other in facts
+            if other.subject in self.known_as(one.subject)
+            and (one.predicate, one.object < other.object) == (other.predicate, True)
+        }
+
+    def forget(self, uid: str) -> None:
+        """The episode goes; facts that came from it keep their provenance and lose its id."""
+        self.rows = [row for row in self.rows if row.id != uid]
+        self.accesses = [access for access in self.accesses if access[1] != uid]
+        self.facts = [
+            replace(fact, episode=None) if fact.episode == uid else fact for fact in self.facts
+        ]
+
+    def forget_entity(self, name: str, *, sweep: bool) -> tuple[list[str], list[str]]:
+        """As docs/how-to/erase.md says; returns the ids of the episodes and the facts that go."""
+        names, before = {one_name(name)}, set[str]()
+        while names != before:
+            before = names
+            for others in self.entities:
+                folded = {one_name(other) for other in others}
+                names = names | folded if names & folded else names
+
+        def named(text: str) -> bool:
+            return one_name(text) in names
+
+        def mentioned(text: str) -> bool:
+            return sweep and not names.isdisjoint(one_name(text).split())
+
+        rows = [row for row in self.rows if any(map(named, row.actors)) or mentioned(row.content)]
+        gone = {row.id for row in rows}
+        facts = [
+            fact
+            for fact in self.facts
+            if any(named(part) or mentioned(part) for part in (fact.subject, fact.object))
+            or fact.episode in gone
+            or (fact.name is not None and named(fact.name))
+        ]
+        self.facts = [fact for fact in self.facts if fact not in facts]
+        for uid in gone:
+            self.forget(uid)
+        self.entities = [others for others in self.entities if not any(map(named, others))]
+        return [row.id for row in rows], [fact.id for fact in facts]
+
+    def decay(self, agent: str | None, now: datetime) -> int:
+        """The documented formula at its default weights, salience 0.5 and valence 0."""
+        rows = self.matching(agent)
+        for row in rows:
+            recalled = [
+                at for who, uid, at in self.accesses if uid == row.id and agent in (None, who)
+            ]
+            days = max(0.0, (now - max(recalled, default=row.at)).total_seconds() / 86400)
+            self.importance[row.id] = 0.5 * math.exp(-0.1 * days) + 0.2 * math.log1p(len(recalled))
+        return len(rows)
 
     @staticmethod
     def _scaled(pool: dict[str, float]) -> dict[str, float]:

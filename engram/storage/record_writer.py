@@ -232,7 +232,8 @@ class RecordWriter:
             return False
         key = self._insert("fact", record, reflection=self._run(record))
         for position, source in enumerate(record.get("sources", ())):
-            self._insert("fact_source", self._resolved(source), fact=key, position=position)
+            resolved = self._resolved(source, record.get("agent"))
+            self._insert("fact_source", resolved, fact=key, position=position)
         return True
 
     def _run(self, fact: Record) -> int | None:
@@ -252,12 +253,17 @@ class RecordWriter:
             self._runs[uid] = self._key("reflection", uid) or self._insert("reflection", stub)
         return self._runs[uid]
 
-    def _resolved(self, source: Record) -> Record:
-        """Say of a source that is only named whether it is an episode, and how far to trust it."""
+    def _resolved(self, source: Record, agent: str | None) -> Record:
+        """Say of a source that is only named whether it is an episode, and how far to trust it.
+
+        To the fact's owner another agent's episode is a name like any other.
+        """
         if "provenance" in source:
             return source
         provenance = self._connection.execute(
-            "SELECT provenance FROM episode WHERE uid = ?", (uids.to_stored(source["source"]),)
+            "SELECT provenance FROM episode WHERE uid = ?1"
+            " AND (?2 IS NULL OR agent = (SELECT id FROM agent WHERE name = ?2))",
+            (uids.to_stored(source["source"]), agent),
         ).get
         if provenance is None:
             return source | {"provenance": UNKNOWN_PROVENANCE}

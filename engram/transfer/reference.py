@@ -78,7 +78,10 @@ def _episode_row(record: Record) -> dict[str, Any]:
 
 
 def _fact_row(record: Record, runs: list[str], successors: dict[str, str]) -> dict[str, Any]:
-    sources = [source.get("episode", source.get("source")) for source in record.get("sources", ())]
+    # A source that can no longer be named is an id that no episode has: it still lowers the trust.
+    sources = [
+        source.get("episode", source.get("source", "")) for source in record.get("sources", ())
+    ]
     return {
         "id": record["uid"],
         "subject": record["subject"],
@@ -90,7 +93,7 @@ def _fact_row(record: Record, runs: list[str], successors: dict[str, str]) -> di
         "superseded_at": _iso(record.get("superseded_at")),
         "superseded_by": successors.get(record["uid"]),
         "confidence": record["confidence"],
-        "derived_from": json.dumps([source for source in sources if source is not None]),
+        "derived_from": json.dumps(sources),
         "extracted_by": runs[record["reflection"]] if "reflection" in record else None,
         "agent_id": record.get("agent"),
         "shared": record["shared"],
@@ -257,7 +260,10 @@ def _fact(row: _Row) -> Record:
         "superseded_at": row.optional_time("superseded_at"),
         "superseded_by": row.optional("superseded_by"),
         "confidence": row.number("confidence", 1.0, 0.0, 1.0),
-        "sources": [{"source": source} for source in row.names("derived_from")],
+        "sources": [
+            {"source": source} if source else {"provenance": UNKNOWN_PROVENANCE}
+            for source in row.names("derived_from")
+        ],
         "run": row.optional("extracted_by"),
         "shared": 1 if shared is None else shared,
         "quarantined": 1 if quarantined is None else quarantined,
