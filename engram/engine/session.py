@@ -116,8 +116,8 @@ class Session:
     def check(self) -> list[str]:
         """Return what is wrong with the file, an empty list when it is sound.
 
-        Reads everything: SQLite's integrity check, references between rows, and the full-text
-        index against the episodes.
+        Reads everything: SQLite's integrity check, references between rows, the full-text index,
+        the vectors and the change log against the episodes and facts, and the entity graph.
         """
         return self._store.check()
 

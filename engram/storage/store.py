@@ -13,6 +13,7 @@ from engram.storage.access import AccessLog, Recall
 from engram.storage.agents import Agents
 from engram.storage.changes import Changes
 from engram.storage.connection import Connection
+from engram.storage.consistency import Consistency
 from engram.storage.embedding_models import EmbeddingModels
 from engram.storage.embeddings import Embeddings
 from engram.storage.episodes import Episodes, NewEpisode
@@ -215,7 +216,7 @@ class Store:
         )
 
     def check(self) -> list[str]:
-        """Return what SQLite and FTS5 find wrong with the file, nothing when it is sound.
+        """Return what is wrong with the file, nothing when it is sound; see `Consistency`.
 
         Called outside any transaction.
         """
@@ -223,10 +224,7 @@ class Store:
             # FTS5's part of it trusts the structure that this connection read last, which others
             # have rewritten since; any search reads it anew.
             self.text.refresh()
-            found = [text for (text,) in self._connection.execute("PRAGMA integrity_check")]
-            problems = [text for text in found if text != "ok"]
-            if self._connection.execute("PRAGMA foreign_key_check").fetchone():
-                problems.append("a row refers to a missing row")
+            problems = Consistency(self._connection, self.models, self.embeddings).problems()
         try:
             with self.writing():
                 self.text.check()

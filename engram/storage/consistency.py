@@ -1,0 +1,97 @@
+"""The consistency check: what SQLite cannot know about a store, each part against the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engram.errors import CorruptStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engram.storage.connection import Connection
+    from engram.storage.embedding_models import EmbeddingModels
+    from engram.storage.embeddings import Embeddings
+
+_EVERY_KEY = 2**63 - 1
+
+# Each counts the rows that cannot be.
+_RULES = {
+    "vectors do not have their model's dimension": (
+        "SELECT count(*) FROM embedding AS v JOIN model AS m ON m.id = v.model"
+        " WHERE length(v.vector) <> 2 * m.dim"
+    ),
+    "episodes lack a vector between two others": (
+        "SELECT count(*) FROM (SELECT 1 FROM embedding GROUP BY episode, model"
+        " HAVING min(chunk) <> 0 OR max(chunk) <> count(*) - 1)"
+    ),
+    "edges have an infinite weight": "SELECT count(*) FROM edge WHERE abs(weight) = 9e999",
+    "names belong to two entities": (
+        "SELECT count(*) FROM entity_alias AS a JOIN entity AS e"
+        " ON e.name = a.alias AND e.id <> a.entity"
+    ),
+    "facts have a successor and no time at which it took their place": (
+        "SELECT count(*) FROM fact WHERE superseded_by IS NOT NULL AND superseded_at IS NULL"
+    ),
+    "facts are their own successor": "SELECT count(*) FROM fact WHERE superseded_by = id",
+}
+
+
+class Consistency:
+    """The check of a store; every method runs in the caller's transaction."""
+
+    def __init__(
+        self, connection: Connection, models: EmbeddingModels, embeddings: Embeddings
+    ) -> None:
+        self._connection = connection
+        self._models = models
+        self._embeddings = embeddings
+
+    def problems(self) -> list[str]:
+        """Return what is wrong, in words that quote no stored text; reads everything."""
+        return [
+            *self._database(),
+            *self._rules(),
+            *self._vectors(),
+            *self._changes("observe", "episode"),
+            *self._changes("assert", "fact"),
+        ]
+
+    def _database(self) -> Iterator[str]:
+        for (text,) in self._connection.execute("PRAGMA integrity_check"):
+            if text != "ok":
+                yield text
+        if self._connection.execute("PRAGMA foreign_key_check").fetchone():
+            yield "a row refers to a missing row"
+
+    def _rules(self) -> Iterator[str]:
+        for rule, sql in _RULES.items():
+            if number := self._connection.execute(sql).get:
+                yield f"{number} {rule}"
+
+    def _vectors(self) -> Iterator[str]:
+        model = self._models.current()
+        if model is None:
+            if self._connection.execute("SELECT EXISTS (SELECT 1 FROM episode)").get:
+                yield "there are episodes and no embedding model"
+            return
+        if number := self._embeddings.count_missing(model.id):
+            yield f"{number} episodes have no vectors of the store's model"
+        try:
+            for _ in self._embeddings.between(0, _EVERY_KEY, model):
+                pass
+        except CorruptStore as error:
+            yield error.message
+
+    def _changes(self, op: str, table: str) -> Iterator[str]:
+        """Compare the change log with a table: what was written there is in the log."""
+        ranges = self._connection.execute(
+            "SELECT first, last FROM change WHERE op = ? ORDER BY first, last", (op,)
+        )
+        missing, covered, begins = 0, 0, 0
+        for (key,) in self._connection.execute(f"SELECT id FROM {table} ORDER BY id"):  # noqa: S608
+            while covered < key and (found := next(ranges, None)) is not None:
+                begins, covered = found
+            missing += not begins <= key <= covered
+        if missing:
+            yield f"{missing} rows of {table} are not in the change log"

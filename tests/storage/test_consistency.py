@@ -1,0 +1,71 @@
+"""The consistency check: each kind of damage that SQLite itself takes for sound is named."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from engram import Engram, StubLLMAdapter
+
+
+@pytest.fixture
+def full(open_memory) -> Engram:
+    """A store with something in every table."""
+    fact = {"subject": "Ana", "predicate": "likes", "object": "tea"}
+    memory = open_memory("ana", llm=StubLLMAdapter([fact]))
+    for text in ("tea at noon", "coffee at one", "nothing at two"):
+        memory.observe(text, actors=["Ana"], tags=["t"])
+    memory.reflect()
+    memory.forget(memory.observe("gone"))
+    memory.forget_fact(memory.assert_fact("x", "is", "gone"))
+    memory.assert_fact("Ana", "likes", "coffee")
+    memory.add_alias("Ana", "Annie")
+    memory.recall("tea")
+    return memory
+
+
+def test_a_sound_store_has_no_problems(full):
+    assert full.check() == []
+
+
+DAMAGE = {
+    "UPDATE embedding SET vector = x'0000' WHERE id = 1": "dimension",
+    "UPDATE embedding SET vector = zeroblob(65) WHERE id = 1": "dimension",
+    "UPDATE embedding SET chunk = 1 WHERE id = 1": "between two others",
+    "DELETE FROM embedding WHERE id = 1": "no vectors of the store's model",
+    "UPDATE embedding SET vector = unhex('007C' || substr(hex(vector), 5)) WHERE id = 1": "finite",
+    "UPDATE model SET role = NULL": "no embedding model",
+    "UPDATE edge SET weight = 9e999": "infinite weight",
+    "INSERT INTO entity_alias SELECT 'tea', id FROM entity WHERE name = 'Ana'": "two entities",
+    "UPDATE fact SET superseded_by = id": "their own successor",
+    "DELETE FROM change WHERE seq = 1": "1 rows of episode are not in the change log",
+    "DELETE FROM change WHERE op = 'assert'": "2 rows of fact are not in the change log",
+    "UPDATE episode SET content = 'tea at ten' WHERE id = 1": "full-text index",
+    "UPDATE episode SET agent = 99": "missing row",
+}
+
+
+@pytest.mark.parametrize("statement", DAMAGE)
+def test_damage_is_named(full, statement):
+    connection = full._store._connection
+    connection.execute("PRAGMA foreign_keys = OFF")
+    with full._store.writing():
+        connection.execute(statement)
+    problems = full.check()
+    assert any(DAMAGE[statement] in problem for problem in problems), problems
+    assert not any("coffee" in problem for problem in problems)
+
+
+def test_an_imported_alias_belongs_to_one_entity(memory, tmp_path):
+    names = {"a": ["b"], "b": ["a"], "c": ["b"]}
+    entities = [
+        {"id": f"id-{name}", "name": name, "type": "unknown", "aliases": json.dumps(aliases),
+         "first_seen": None, "last_seen": None}
+        for name, aliases in names.items()
+    ]  # fmt: skip
+    document = {"engram_export_version": 1, "exported_at": "2026-01-01T00:00:00+00:00"}
+    document |= {"episodes": [], "facts": [], "entities": entities, "edges": []}
+    (tmp_path / "export.json").write_text(json.dumps(document))
+    memory.import_json(tmp_path / "export.json")
+    assert memory.check() == []
