@@ -86,8 +86,7 @@ def test_a_killed_change_of_key_leaves_the_old_key_or_the_new(path, request):
     with Engram(path, embedder=WordEmbedder()) as memory:
         memory.observe_many([ObserveInput(f"Xylophone {n}") for n in range(1500)])
     key: str | None = None
-    kills = request.config.getoption("kills")
-    for seed in range(2 * kills):
+    for seed in range(request.config.getoption("kills")):
         process = start("rekeyer.py", str(path), *([key] if key else []))
         assert process.stdout is not None
         chance = random.Random(seed)
