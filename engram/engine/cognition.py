@@ -192,12 +192,15 @@ class Cognition(Session):
 
         Raises:
             InvalidArgument, InvalidType: An argument is refused, or both are None.
+            Closed: The instance was closed.
         """
         if episodes is None and idle is None:
             message = "episodes and idle are both None"
             raise InvalidArgument(message, "pass one of them, or both")
         count = None if episodes is None else arguments.integer(episodes, "episodes", 1, 2**31)
         quiet = None if idle is None else arguments.number(idle, "idle", _SHORTEST_IDLE)
+        with self._store.reading():
+            pass  # a closed instance says so here, not later in the background
         self._stop_reflecting()
         self._automatic = AutoReflect(self.reflect, self._now, episodes=count, idle=quiet)
         return self._automatic

@@ -247,7 +247,8 @@ class Store:
 
     def columns(self, table: str) -> tuple[Column, ...]:
         """Return the columns of a table that records carry."""
-        return columns(self._connection, table)
+        with self.reading():
+            return columns(self._connection, table)
 
     def record_writer(self, *, model: int | None, merge: bool) -> RecordWriter:
         """Return what writes an import; see `RecordWriter`."""
