@@ -229,8 +229,3 @@ class AsyncEngram:
     export_lines = _awaited(Engram.export_lines)
     import_lines = _awaited(Engram.import_lines)
     import_store = _awaited(Engram.import_store)
-    export_json = _awaited(Engram.export_json)
-    import_json = _awaited(Engram.import_json)
-    export_lines = _awaited(Engram.export_lines)
-    import_lines = _awaited(Engram.import_lines)
-    import_store = _awaited(Engram.import_store)

@@ -76,6 +76,5 @@ def erase(store: Store, keys: NDArray[np.int64], now: int) -> bool:
     """
     if len(store.strength.ids(keys)) < len(keys):
         return False
-    for key in keys.tolist():
-        store.remove_episode(key, now)
+    store.remove_episodes(keys.tolist(), now)
     return True

@@ -83,8 +83,7 @@ def prune(
                 some = keys[at : at + DELETED_AT_ONCE]
                 doomed = _below(store, some, agent, now, config, threshold)
                 ids = store.strength.ids(doomed)
-                for key in doomed.tolist():
-                    store.remove_episode(key, now)
+                store.remove_episodes(doomed.tolist(), now)
             yield ids
 
 
