@@ -196,6 +196,18 @@ class Connection:
         """Run one statement inside the caller's transaction."""
         return self._connection.execute(sql, bindings)
 
+    def rows(self, sql: str, bindings: Any = ()) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of one query; the way to read some without reading all.
+
+        A cursor that is dropped half-read keeps its snapshot, and with it this connection, at the
+        commit it saw: later writes fail. This one is closed with its generator.
+        """
+        cursor = self._connection.execute(sql, bindings)
+        try:
+            yield from cursor
+        finally:
+            cursor.close(force=True)
+
     def executemany(self, sql: str, bindings: Iterable[Any]) -> None:
         """Run one statement for each set of bindings, inside the caller's transaction."""
         self._connection.executemany(sql, bindings)

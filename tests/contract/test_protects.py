@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
-from engram import StubLLMAdapter
+from engram import ObserveInput, StubLLMAdapter
 
 
 def test_another_instances_erasure_is_no_damage(open_memory):
@@ -13,6 +15,30 @@ def test_another_instances_erasure_is_no_damage(open_memory):
     other.recall("tea")
     one.forget(uid)
     assert other.check() == []
+
+
+def stop(*_):
+    raise KeyboardInterrupt
+
+
+READING_ALL = {
+    "check": lambda memory, _: memory.check(),
+    "export_lines, stopped": lambda memory, file: memory.export_lines(file, progress=stop),
+    "export_json": lambda memory, file: memory.export_json(file),
+}
+
+
+@pytest.mark.parametrize("call", READING_ALL)
+def test_a_call_that_reads_all_holds_no_one_up(open_memory, tmp_path, call):
+    one, other = open_memory(), open_memory()
+    one.observe_many([ObserveInput(f"tea {n}") for n in range(600)])
+    for n in range(3):
+        one.assert_fact("Ann", "likes", f"tea {n}")
+    with suppress(KeyboardInterrupt):
+        READING_ALL[call](one, tmp_path / "dump")
+    other.observe("coffee")
+    one.observe("cake")
+    assert one.count() == other.count() == 602
 
 
 @pytest.fixture
