@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+import numpy as np
 import pytest
+from plain_twin import embedded
+from stand_ins import WordEmbedder
 
-from engram import ObserveInput, StubLLMAdapter
+from engram import Engram, ObserveInput, StubLLMAdapter
 
 
 def test_another_instances_erasure_is_no_damage(open_memory):
@@ -73,3 +76,58 @@ def test_an_episode_that_an_agent_only_names_stays_a_name_on_its_way(open_memory
     told = moved(open_memory()).why(fact)
     assert (told["provenance"], told["quarantined"]) == ("unknown", False)
     assert told["extracted_from"] == [uid]
+
+
+def test_a_store_without_an_agent_is_no_larger(open_memory, tmp_path):
+    sizes = []
+    for agent in (None, "a"):
+        path = tmp_path / f"{agent}.engram"
+        with Engram(path, agent_id=agent, embedder=WordEmbedder()) as memory:
+            memory.observe_many([ObserveInput(f"tea number {n}") for n in range(500)])
+        sizes.append(path.stat().st_size)
+    assert sizes[0] <= 1.05 * sizes[1]
+    assert sizes[0] < 1_000_000
+
+
+LOOKUPS = [
+    "SELECT id FROM episode WHERE agent = 1 AND occurred_at <= 5",
+    "SELECT id FROM episode WHERE occurred_at <= 5",
+    "SELECT id FROM episode WHERE uid = 'x'",
+    "SELECT id FROM fact WHERE subject = 'x' AND predicate = 'y'",
+    "SELECT id FROM fact WHERE object = 'x'",
+    "SELECT fact FROM fact_source WHERE episode = 1",
+    "SELECT id FROM edge WHERE episode = 1",
+    "SELECT id FROM edge WHERE target = 1",
+    "SELECT id FROM entity WHERE name = 'x'",
+    "SELECT recall FROM access_log WHERE episode = 1",
+]
+
+
+@pytest.mark.parametrize("sql", LOOKUPS)
+def test_what_is_looked_up_has_an_index(memory, sql):
+    with memory._store.reading():
+        rows = memory._store._connection.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()
+    assert all(row[3].startswith("SEARCH") for row in rows)
+
+
+def test_opening_a_store_that_is_current_writes_nothing(open_memory, path):
+    with open_memory() as memory:
+        memory.observe("tea")
+    before = path.read_bytes()
+    with open_memory():
+        assert path.read_bytes() == before
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("mode", ["cosine", "hybrid", "spreading"])
+@pytest.mark.parametrize("weights", [(2.0, 3.0), (0.0, 1.0), (1.0, 0.0)])
+def test_scores_lie_within_one_and_distances_are_distances(memory, mode, weights):
+    texts = ["tea", "tea cake", "tea tea coffee", "berlin", ""]
+    memory.observe_many([ObserveInput(text) for text in texts])
+    vector_weight, fts_weight = weights
+    found = memory.recall("tea cake", mode=mode, vector_weight=vector_weight, fts_weight=fts_weight)
+    assert len(found) == len(texts)
+    for result in found:
+        assert 0.0 <= result.score <= 1.0
+        real = np.linalg.norm(embedded("tea cake") - embedded(result.episode.content))
+        assert result.distance == pytest.approx(real, abs=1e-6)
