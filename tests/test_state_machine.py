@@ -34,7 +34,7 @@ EVERYBODY = [*AGENTS, None]
 
 # Memory-backed, where the machine has that: a store that is opened thousands of times would
 # otherwise spend the test waiting for the disk.
-FOLDER = next((path for path in ("/dev/shm",) if Path(path).is_dir()), None)
+FOLDER = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 agents = st.sampled_from(EVERYBODY)
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)

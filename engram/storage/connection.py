@@ -12,6 +12,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakSet
 
 import apsw
 
@@ -140,6 +141,7 @@ class Connection:
         # Absolute: a backup and a new key open the file again, from whatever folder.
         self.path = path if path == MEMORY else str(Path(path).absolute())
         self.lock = threading.RLock()
+        self._cursors: WeakSet[apsw.Cursor] = WeakSet()
         self._pid = os.getpid()
         with named_errors():
             self._open()
@@ -194,19 +196,9 @@ class Connection:
 
     def execute(self, sql: str, bindings: Any = ()) -> apsw.Cursor:
         """Run one statement inside the caller's transaction."""
-        return self._connection.execute(sql, bindings)
-
-    def rows(self, sql: str, bindings: Any = ()) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of one query; the way to read some without reading all.
-
-        A cursor that is dropped half-read keeps its snapshot, and with it this connection, at the
-        commit it saw: later writes fail. This one is closed with its generator.
-        """
         cursor = self._connection.execute(sql, bindings)
-        try:
-            yield from cursor
-        finally:
-            cursor.close(force=True)
+        self._cursors.add(cursor)
+        return cursor
 
     def executemany(self, sql: str, bindings: Iterable[Any]) -> None:
         """Run one statement for each set of bindings, inside the caller's transaction."""
@@ -255,6 +247,19 @@ class Connection:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+            finally:
+                self._let_go()
+
+    def _let_go(self) -> None:
+        """Close what was read in part: it would hold the snapshot of a transaction that is over.
+
+        APSW 3.54 keeps a cursor for ever that was open while another statement ran, so dropping it
+        is not enough: later writes would fail, and later reads show the old commit.
+        """
+        if self._connection.txn_state() != apsw.SQLITE_TXN_NONE:
+            for cursor in self._cursors:
+                cursor.close(force=True)
+        self._cursors.clear()
 
     def checkpoint(self) -> bool:
         """Move the write-ahead log into the file and empty it; return whether that was possible.

@@ -58,7 +58,7 @@ class Consistency:
         ]
 
     def _database(self) -> Iterator[str]:
-        for (text,) in self._connection.rows("PRAGMA integrity_check"):
+        for (text,) in self._connection.execute("PRAGMA integrity_check"):
             if text != "ok":
                 yield text
         if self._connection.execute("PRAGMA foreign_key_check").fetchone():
@@ -85,11 +85,11 @@ class Consistency:
 
     def _changes(self, op: str, table: str) -> Iterator[str]:
         """Compare the change log with a table: what was written there is in the log."""
-        ranges = self._connection.rows(
+        ranges = self._connection.execute(
             "SELECT first, last FROM change WHERE op = ? ORDER BY first, last", (op,)
         )
         missing, covered, begins = 0, 0, 0
-        for (key,) in self._connection.rows(f"SELECT id FROM {table} ORDER BY id"):  # noqa: S608
+        for (key,) in self._connection.execute(f"SELECT id FROM {table} ORDER BY id"):  # noqa: S608
             while covered < key and (found := next(ranges, None)) is not None:
                 begins, covered = found
             missing += not begins <= key <= covered

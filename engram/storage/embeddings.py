@@ -130,7 +130,7 @@ class Embeddings:
         Raises:
             CorruptStore: A vector is not finite or not of the model's dimension.
         """
-        cursor = self._connection.rows(
+        cursor = self._connection.execute(
             "SELECT v.episode, coalesce(e.agent, -1), e.occurred_at, v.vector"
             " FROM embedding AS v CROSS JOIN episode AS e ON e.id = v.episode"
             " WHERE v.episode BETWEEN ? AND ? AND v.model = ? ORDER BY v.episode, v.chunk",

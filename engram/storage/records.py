@@ -169,7 +169,7 @@ class RecordReader:
 
     def _successions(self) -> Iterator[Record]:
         table, scope = self._source("succession")
-        rows = self._connection.rows(
+        rows = self._connection.execute(
             "SELECT t.uid, (SELECT uid FROM fact WHERE id = t.superseded_by)"  # noqa: S608
             f" FROM {table} AS t WHERE {scope} ORDER BY t.id",
             {"agent": self._agent},
@@ -178,13 +178,13 @@ class RecordReader:
             yield {"fact": uids.from_stored(fact), "superseded_by": uids.from_stored(later)}
 
     def _predicates(self) -> Iterator[Record]:
-        for name, multi in self._connection.rows("SELECT name, multi FROM predicate"):
+        for name, multi in self._connection.execute("SELECT name, multi FROM predicate"):
             yield {"name": name, "multi": multi}
 
     def _rows(self, table: str) -> Iterator[Record]:
         carried = columns(self._connection, table)
         selected = ", ".join(["t.id", *(column.selected for column in carried)])
-        rows = self._connection.rows(
+        rows = self._connection.execute(
             f"SELECT {selected} FROM {table} AS t WHERE {_SCOPES[table]} ORDER BY t.id",  # noqa: S608
             {"agent": self._agent},
         )
