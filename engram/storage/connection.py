@@ -37,7 +37,7 @@ from engram.storage.encryption import (
     source,
     unlock,
 )
-from engram.storage.files import replacing
+from engram.storage.files import refuse_what_is_no_file, replacing
 from engram.storage.folding import folded
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class Connection:
             the power, never the store; "full" waits for the disk at every commit.
 
     Raises:
-        CannotOpen: The folder is missing or may not be written to.
+        CannotOpen: The folder is missing or may not be written to, or the path is no regular file.
         NotAStore: The file is no database, or the key is missing or wrong.
         InvalidArgument: The key is empty.
     """
@@ -140,6 +140,8 @@ class Connection:
         self._busy_timeout = busy_timeout
         # Absolute: a backup and a new key open the file again, from whatever folder.
         self.path = path if path == MEMORY else str(Path(path).absolute())
+        if not self.in_memory:
+            refuse_what_is_no_file(Path(self.path))
         self.lock = threading.RLock()
         self._cursors: WeakSet[apsw.Cursor] = WeakSet()
         self._pid = os.getpid()

@@ -24,6 +24,21 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def refuse_what_is_no_file(path: Path) -> None:
+    """Refuse a folder, and above all a device or a pipe: one would be replaced, the other hang.
+
+    Raises:
+        CannotOpen: `path` is there and no regular file.
+    """
+    if "\0" in str(path):
+        message = "the path holds a NUL character"
+        raise CannotOpen(message, "name a file")
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "a device, a pipe or a socket"
+        message = f"the path is {kind}, not a file"
+        raise CannotOpen(message, "name a file")
+
+
 def put_in_place(ready: Path, dest: Path) -> None:
     """Give a finished file its name; a reader finds the old file or the new one, whole."""
     sync(ready)
@@ -42,12 +57,10 @@ def replacing(dest: str | os.PathLike[str], *, mode_of: Path | None = None) -> I
         mode_of: The file whose permissions a new one gets; None leaves them to the umask.
 
     Raises:
-        CannotOpen: The folder is missing or may not be written to, or `dest` is a folder.
+        CannotOpen: The folder is missing or may not be written to, or `dest` is no regular file.
     """
     target = Path(os.path.realpath(dest))
-    if target.is_dir():
-        message = "the destination is a folder"
-        raise CannotOpen(message, "name a file")
+    refuse_what_is_no_file(target)
     try:
         # The folder is this process's own, so nobody can slip a link in.
         folder = Path(tempfile.mkdtemp(prefix=f".{target.name[:64]}.", dir=target.parent))

@@ -34,9 +34,17 @@ def test_a_missing_folder(tmp_path):
     assert isinstance(refused.value, sqlite3.OperationalError)
 
 
-def test_a_folder_instead_of_a_file(tmp_path):
-    with pytest.raises(CannotOpen):
-        Engram(tmp_path)
+def test_what_is_no_file_is_neither_opened_nor_replaced(tmp_path, memory):
+    # A device or a pipe must not be renamed over; opening one could wait for ever.
+    memory.observe("x")
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for place in (tmp_path, pipe, link, "nul\0.engram"):
+        for call in (Engram, memory.backup, memory.export_json, memory.export_lines):
+            with pytest.raises((CannotOpen, InvalidArgument)):
+                call(place)
+    assert pipe.is_fifo()
 
 
 @pytest.mark.parametrize("content", [b"not a database, just a text file " * 50, b"SQLite format 4"])
