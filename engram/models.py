@@ -447,8 +447,9 @@ class ForgetResult:
         fact_ids: Ids of the erased facts, in the order they were written.
         removed: Rows taken from each table that lost any, by its name in the file format; under
             "query" the logged queries whose text was blanked.
-        wiped: Whether the erased bytes have left every file of the store. False when a reader kept
-            the write-ahead log alive: they go with the next checkpoint.
+        wiped: Whether the erased bytes have left every file of the store. False when another
+            connection was in the way, or the store is too large to be rebuilt on the way:
+            `compact` takes them away.
     """
 
     entity: str

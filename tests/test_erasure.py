@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import unicodedata
 
 import numpy as np
@@ -361,3 +362,45 @@ def test_many_go_as_cleanly_as_few(memory, path, others):
     content = every_byte(path)
     assert b"ylophone" not in content
     assert b"Hieronymus" not in content
+
+
+def test_erasing_again_and_again_leaves_no_byte(open_memory, path):
+    # SQLite leaves a copy where it moves a row, about once in 300 of these.
+    chance, memory = random.Random(4), open_memory("eraser")
+    alive: list[str] = []
+    for number in range(250):
+        if len(alive) > 2 and chance.random() < 0.5:
+            gone = alive.pop(chance.randrange(len(alive)))
+            assert memory.forget_entity(gone.upper()).wiped
+            left = set(re.findall(rb"person\d+z", every_byte(path)))
+            assert left <= {name.encode() for name in alive}
+            continue
+        person = f"person{number}z"
+        memory.observe_many(
+            [ObserveInput(f"{person} was here {n}", [person], [f"t{person}"]) for n in range(12)]
+        )
+        alive.append(person)
+
+
+def test_the_mark_of_an_erasure_outlives_the_process_and_goes_with_the_rebuilding(open_memory):
+    memory, other = open_memory(), open_memory()
+
+    def due():
+        return other._store._connection.execute("SELECT count(*) FROM store").get
+
+    memory.forget(memory.observe("tea"))
+    assert due() == 1
+    memory.close()
+    assert due() == 0
+    other.forget(other.observe("tea"))
+    other.compact()
+    assert due() == 0
+
+
+def test_a_large_store_says_that_it_is_not_wiped(memory, monkeypatch):
+    monkeypatch.setattr("engram.storage.store.REBUILT_BELOW", 0)
+    memory.observe("tea", actors=["Ann"])
+    assert not memory.forget_entity("Ann").wiped
+    monkeypatch.undo()
+    memory.observe("tea", actors=["Bob"])
+    assert memory.forget_entity("Bob").wiped

@@ -72,7 +72,7 @@ def _forget_entity(memory: Engram, name: str, *, sweep: bool, as_json: bool) -> 
     erased = memory.forget_entity(name, content_sweep=sweep)
     if not erased.wiped:
         hint = "close the other programs that have the store open, and run: engram compact"
-        warn("not_wiped", "the erased bytes are still in the write-ahead log", hint)
+        warn("not_wiped", "erased bytes may still be in the files of the store", hint)
     if as_json:
         print_document(
             {

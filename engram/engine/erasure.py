@@ -23,9 +23,10 @@ class Erasure(Session):
         * the entity, its aliases and its edges;
         * the text of logged queries that returned an erased episode or contain a name.
 
-        When this returns, the erased bytes are in no file of the store, unless another connection
-        was reading for longer than the busy timeout: see `ForgetResult.wiped`. Backups and exports
-        made before are files of their own.
+        When this returns, the erased bytes are in no file of the store, for which a store of up to
+        256 MiB is rebuilt. `ForgetResult.wiped` is False where it is larger, or where another
+        connection was in the way for longer than the busy timeout; `compact` does it then. Backups
+        and exports made before are files of their own.
 
         Args:
             name: The name, or an alias of it.
@@ -58,7 +59,7 @@ class Erasure(Session):
             episode_ids=erased.episodes,
             fact_ids=erased.facts,
             removed=erased.removed,
-            wiped=self._store.checkpoint(),
+            wiped=self._store.wipe(),
         )
 
     def compact(self) -> None:

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from engram.storage.connection import Connection
+    from engram.storage.residue import Residue
 
 
 class Changes:
@@ -18,14 +19,17 @@ class Changes:
     entities, "reembed" the model that became current. Readers skip the operations they do not know.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, residue: Residue) -> None:
         self._connection = connection
+        self._residue = residue
 
     def add(self, op: str, first: int, last: int, at: int) -> None:
         """Note a write; `at` is the time in microseconds."""
         self._connection.execute(
             "INSERT INTO change (op, first, last, at) VALUES (?, ?, ?, ?)", (op, first, last, at)
         )
+        if op.startswith("forget"):
+            self._residue.note(self._connection.last_id)
 
     def last(self) -> int:
         """Return the sequence number of the last write, 0 before the first."""

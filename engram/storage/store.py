@@ -6,7 +6,7 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
-from engram.errors import Busy, Closed, CorruptStore, Forked
+from engram.errors import Busy, Closed, CorruptStore, EngramError, Forked, StoreFull
 from engram.models import Counts
 from engram.storage import schema
 from engram.storage.access import AccessLog, Recall
@@ -24,6 +24,7 @@ from engram.storage.labels import Labels
 from engram.storage.record_writer import RecordWriter
 from engram.storage.records import Column, RecordReader, columns
 from engram.storage.reflections import Reflections
+from engram.storage.residue import REBUILT_BELOW, Residue
 from engram.storage.strength import Strength
 from engram.storage.text import TextIndex
 from engram.times import from_micros
@@ -76,7 +77,8 @@ class Store:
             self._connection.close()
             raise
         self._agents = Agents(self._connection)
-        self._changes = Changes(self._connection)
+        self._residue = Residue(self._connection)
+        self._changes = Changes(self._connection, self._residue)
         self._labels = Labels(self._connection)
         self.episodes = Episodes(self._connection, self._labels)
         self.models = EmbeddingModels(self._connection)
@@ -285,19 +287,41 @@ class Store:
         """
         with self.writing():
             self.text.optimize()
+            due = self._residue.due()
+        self._rebuild(due)
+
+    def _rebuild(self, due: int | None) -> None:
         self._connection.vacuum()
+        if due is not None:
+            with self.writing():
+                self._residue.gone(due)
 
-    def checkpoint(self) -> bool:
-        """Move the write-ahead log into the file; return whether it is empty now.
+    def wipe(self) -> bool:
+        """Leave no byte of what was erased in any file; return whether that was possible.
 
-        Called outside any transaction.
+        Not for a store above `REBUILT_BELOW`, which `compact` rebuilds, and not while another
+        connection is in the way. Called outside any transaction; without an erasure since the last
+        time it does nothing.
         """
-        return self._connection.checkpoint()
+        with self.reading():
+            due = self._residue.due()
+            small = self._residue.size() <= REBUILT_BELOW
+        if due is None or self._connection.in_memory:
+            return True
+        try:
+            if small:
+                self._rebuild(due)
+        except (Busy, StoreFull):
+            small = False
+        return self._connection.checkpoint() and small
 
     def close(self) -> None:
-        """Write what waits, if it can be, and close the file; closing twice is harmless."""
+        """Write what waits and wipe, if it can be, and close the file; twice is harmless."""
         try:
             with suppress(Busy, Closed, Forked):
                 self.flush()
+            # The mark stays in the file: whoever closes it next tries again.
+            with suppress(EngramError):
+                self.wipe()
         finally:
             self._connection.close()

@@ -74,7 +74,7 @@ def test_what_a_reader_keeps_from_the_disk_is_said(run, store, monkeypatch):
     monkeypatch.setattr(Engram, "forget_entity", kept)
     done = run("forget", store, "--entity", "Ben")
     assert done.code == 0
-    assert done.err.startswith("warning: the erased bytes are still in the write-ahead log (")
+    assert done.err.startswith("warning: erased bytes may still be in the files of the store (")
     done = run("forget", store, "--entity", "Ben", "--json")
     assert json.loads(done.err)["warning"]["code"] == "not_wiped"
 
