@@ -328,7 +328,7 @@ def test_compact_shrinks_the_file_while_others_have_it_open(open_memory, path, k
         assert other.count() == 301
         for uid in ids:
             memory.forget(uid)
-        memory._store.checkpoint()
+        memory._store._connection.checkpoint()
         before = path.stat().st_size
         memory.compact()
         assert path.stat().st_size < before / 4
@@ -355,3 +355,13 @@ def test_compact_says_who_is_in_the_way(open_memory):
 def test_files_are_named_by_paths(memory, call, wrong):
     with pytest.raises(InvalidType, match="must be a path"):
         getattr(memory, call)(wrong)
+
+
+def test_a_journal_that_a_killed_change_of_key_left_goes_when_the_store_opens(open_memory, path):
+    with open_memory() as memory:
+        memory.observe("tea")
+    journal = path.with_name(f"{path.name}-journal")
+    journal.write_bytes(bytes(512))  # SQLite takes a blank header for no journal, and leaves it
+    with open_memory() as memory:
+        assert memory.count() == 1
+    assert not journal.exists()

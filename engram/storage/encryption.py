@@ -85,13 +85,14 @@ def _unfinished(path: str) -> Path:
 
 
 def remove_unfinished(path: str) -> None:
-    """Remove the copy of a store that a `change_key` left behind when its process died.
+    """Remove what a `change_key` left behind when its process died: its copy, and journals.
 
-    Only for those who have the store open: they know that nobody is changing its key.
+    Only for those who have the store open, in WAL mode: they know that nobody is changing its key,
+    and that SQLite has no use for the store's own journal; it played one back when it opened.
     """
-    copy = _unfinished(path)
-    copy.unlink(missing_ok=True)
-    copy.with_name(f"{copy.name}-journal").unlink(missing_ok=True)
+    copy, store = _unfinished(path), os.path.realpath(path)
+    for left in (copy, f"{copy}-journal", f"{store}-journal"):
+        Path(left).unlink(missing_ok=True)
 
 
 def change_key(path: str, old: bytes | None, new: bytes | None, busy_timeout: float) -> None:
