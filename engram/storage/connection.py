@@ -10,8 +10,9 @@ import os
 import threading
 import time
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 from weakref import WeakSet
 
 import apsw
@@ -41,7 +42,7 @@ from engram.storage.files import replacing
 from engram.storage.folding import folded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 MEMORY = ":memory:"
 
@@ -104,6 +105,18 @@ def named_errors() -> Iterator[None]:
 def _folded(*values: Any) -> str:
     """Return the folded form of the one value SQL passes."""
     return folded(values[0])
+
+
+def _terms(tokenize: apsw.FTS5Tokenizer, utf8: bytes) -> list[str]:
+    terms = tokenize(
+        utf8,
+        apsw.FTS5_TOKENIZE_DOCUMENT,
+        None,
+        include_offsets=False,
+        include_colocated=False,
+    )
+    # Without offsets and synonyms APSW returns the bare terms.
+    return cast("list[str]", terms)
 
 
 class Connection:
@@ -203,6 +216,11 @@ class Connection:
     def executemany(self, sql: str, bindings: Iterable[Any]) -> None:
         """Run one statement for each set of bindings, inside the caller's transaction."""
         self._connection.executemany(sql, bindings)
+
+    def tokenizer(self, name: str, arguments: list[str]) -> Callable[[bytes], list[str]]:
+        """Return one of FTS5's tokenizers, from UTF-8 to terms; for the caller's transaction."""
+        tokenize = self._connection.fts5_tokenizer(name, arguments)
+        return partial(_terms, tokenize)
 
     @property
     def last_id(self) -> int:
