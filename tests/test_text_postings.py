@@ -356,3 +356,24 @@ def test_small_stores_and_single_searches_are_left_to_fts5(memory, monkeypatch):
     answers.append([r.episode.id for r in memory.recall("piano budget", 5)])
     assert built(memory)
     assert answers[0] == answers[1] == answers[2]
+
+
+def test_both_sides_of_a_recall_ask_for_the_filter_once(memory, monkeypatch):
+    ids = fill(memory, 30)
+    asked: list[EpisodeFilter] = []
+    find = type(memory._store.episodes)._find
+    monkeypatch.setattr(
+        type(memory._store.episodes),
+        "_find",
+        lambda self, allowed: asked.append(allowed) or find(self, allowed),
+    )
+    assert len(memory.recall("piano", 30, tags=["t1"])) == 10
+    assert len(asked) == 1
+    memory.forget(ids[1])
+    assert len(memory.recall("piano", 30, tags=["t1"])) == 9
+    assert len(memory.recall("piano", 30, tags=["t2"])) == 10
+    store, allowed = memory._store, EpisodeFilter(tags=("t1",))
+    with store.writing():
+        assert len(store.episodes.matching(allowed)) == 9
+        store.remove_episode(5, 0)
+        assert len(store.episodes.matching(allowed)) == 8

@@ -155,6 +155,7 @@ class Connection:
         self.path = path if path == MEMORY else str(Path(path).absolute())
         self.lock = threading.RLock()
         self._cursors: WeakSet[apsw.Cursor] = WeakSet()
+        self._begun = 0
         self._pid = os.getpid()
         with named_errors():
             self._open()
@@ -223,6 +224,11 @@ class Connection:
         return partial(_terms, tokenize)
 
     @property
+    def moment(self) -> tuple[int, int]:
+        """What stays the same while the caller's transaction sees the same rows."""
+        return self._begun, self._connection.total_changes()
+
+    @property
     def last_id(self) -> int:
         """The id of the row inserted last."""
         return self._connection.last_insert_rowid()
@@ -257,6 +263,7 @@ class Connection:
     def _transaction(self, begin: str) -> Iterator[None]:
         with self._turn():
             self._connection.execute(begin)
+            self._begun += 1
             try:
                 yield
                 self._connection.execute("COMMIT")
