@@ -17,7 +17,7 @@ from storage.test_text import FOUND
 import engram.index.text as postings
 from engram import Engram, ObserveInput
 from engram.errors import CorruptStore
-from engram.storage import EpisodeFilter
+from engram.storage import EpisodeFilter, text
 from engram.storage.text import _TOKENIZER
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -103,6 +103,7 @@ def test_any_history_gives_the_answers_of_fts5(tmp_path_factory, history, merge_
     with pytest.MonkeyPatch.context() as patch:
         if merge_often:
             patch.setattr(postings, "_LEAST_TAIL", 0)
+            patch.setattr(text, "_BATCH", 2)
         run(path, history)
 
 

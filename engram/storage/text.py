@@ -31,7 +31,7 @@ _TOKENIZER: Final = ("unicode61", ["remove_diacritics", "2", "categories", "L* N
 _LONGEST_TERM = 32_768
 """Bytes; FTS5 cuts longer terms off there."""
 
-_BATCH = 8192
+_BATCH = 2048
 
 
 @dataclass(frozen=True, slots=True)
