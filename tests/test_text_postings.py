@@ -359,6 +359,36 @@ def test_small_stores_and_single_searches_are_left_to_fts5(memory, monkeypatch):
     assert answers[0] == answers[1] == answers[2]
 
 
+def test_counting_is_in_nobodys_way(open_memory, path, tmp_path, monkeypatch):
+    monkeypatch.setattr(postings, "BUILD_COST", 1000)
+    memory = open_memory(key="secret")
+    ids = fill(memory, 50)
+
+    def count() -> int:
+        with memory._store.reading():
+            return memory._store.text.count_postings(["piano", "the", "unheard"])
+
+    before = count()
+    assert before > 0
+    memory.forget(ids[0])
+    assert count() <= before
+    memory.compact()
+    assert count() <= before
+    memory.rekey("another")
+    memory.recall("the piano")
+    memory.recall("the piano")
+    assert memory._words._spent > 0
+    memory.backup(tmp_path / "copy.engram")
+    with open_memory(path=tmp_path / "copy.engram", key="another") as copy:
+        assert copy.check() == []
+    memory.rekey(None)
+    assert count() <= before
+    assert memory.check() == []
+    for uid in ids[1:]:
+        memory.forget(uid)
+    assert count() == 0
+
+
 def test_both_sides_of_a_recall_ask_for_the_filter_once(memory, monkeypatch):
     ids = fill(memory, 30)
     asked: list[EpisodeFilter] = []
