@@ -1,19 +1,30 @@
-"""Three ways to make FTS5 find words in scripts without spaces, by what a write costs.
+"""Full text: what indexing costs, and ranking by FTS5 against postings in memory.
 
-`plain` indexes the text as it is (and finds no word inside a Chinese sentence), `segmented` is what
-engram does, `python` is an FTS5 tokenizer written in Python that splits the same way.
+Three ways to make FTS5 find words in scripts without spaces, by what a write costs: `plain` indexes
+the text as it is (and finds no word inside a Chinese sentence), `segmented` is what engram does,
+`python` is an FTS5 tokenizer written in Python that splits the same way.
+
+Searches are of questions of 8 to 15 words over texts of 12, the words as unequal as in a language:
+the n-th is n times rarer than the first.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import apsw
 import apsw.fts5
+import numpy as np
 import pytest
-from bench_engine import sentences
+from bench_engine import FreeVectors, sentences
 from pytest_benchmark.fixture import BenchmarkFixture
 
+import engram.index.text as postings
+from engram import Engram, ObserveInput
+from engram.index import TextPostings
+from engram.storage import EpisodeFilter, Store
 from engram.storage.segment import searchable
 
 ROWS = 5_000
@@ -51,3 +62,73 @@ def test_index(benchmark: BenchmarkFixture, script: str, way: str) -> None:
             connection.executemany("INSERT INTO t VALUES (?)", rows)
 
     benchmark.pedantic(index, setup=fresh, rounds=5)
+
+
+SIZES = (10_000, 100_000)
+VOCABULARY = 30_000
+
+
+def zipfian(count: int, shortest: int, longest: int, seed: int) -> Iterator[str]:
+    chance = np.random.default_rng(seed)
+    shares = 1 / np.arange(1, VOCABULARY + 1)
+    lengths = chance.integers(shortest, longest + 1, count)
+    words = chance.choice(VOCABULARY, lengths.sum(), p=shares / shares.sum())
+    for text in np.split(words, np.cumsum(lengths)[:-1]):
+        yield " ".join(f"w{word}" for word in text)
+
+
+@pytest.fixture(scope="module", params=SIZES, ids=str)
+def large(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path: Path = tmp_path_factory.mktemp("words") / "words.engram"
+    with Engram(path, embedder=FreeVectors()) as memory:
+        texts = zipfian(request.param, 8, 16, 1)
+        while batch := list(itertools.islice(texts, 10_000)):
+            memory.observe_many(
+                ObserveInput(text, tags=[f"t{number % 100}"]) for number, text in enumerate(batch)
+            )
+    return path
+
+
+@pytest.fixture(params=["fts5", "postings"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(postings, "SMALLEST", 0 if request.param == "postings" else 2**62)
+    monkeypatch.setattr(postings, "BUILD_COST", 0)
+    return str(request.param)
+
+
+def asking(ask: Callable[[str], object]) -> Callable[[], object]:
+    """One call is one question, each the next of fifty."""
+    questions = itertools.cycle(list(zipfian(50, 8, 15, 2)))
+    ask(next(questions))
+    return lambda: ask(next(questions))
+
+
+@pytest.mark.parametrize("tags", [None, ["t7"]], ids=["all", "tagged"])
+def test_hybrid_recall(
+    benchmark: BenchmarkFixture, large: Path, way: str, tags: list[str] | None
+) -> None:
+    with Engram(large, embedder=FreeVectors()) as memory:
+        ask = asking(lambda text: memory.recall(text, tags=tags))
+        benchmark.pedantic(ask, rounds=100)
+
+
+@pytest.mark.parametrize(
+    "allowed", [EpisodeFilter(), EpisodeFilter(tags=("t7",))], ids=["all", "tagged"]
+)
+def test_text_side(
+    benchmark: BenchmarkFixture, large: Path, way: str, allowed: EpisodeFilter
+) -> None:
+    store = Store(large, 0)
+    with store.reading():
+        words = TextPostings(store)
+        benchmark.pedantic(asking(lambda text: words.search(text, allowed, 40)), rounds=100)
+    store.close()
+
+
+def test_build(benchmark: BenchmarkFixture, large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postings, "SMALLEST", 0)
+    monkeypatch.setattr(postings, "BUILD_COST", 0)
+    store = Store(large, 0)
+    with store.reading():
+        benchmark.pedantic(lambda: TextPostings(store).search("w1", EpisodeFilter(), 1), rounds=3)
+    store.close()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-__all__ = ["NATIVE", "blend", "decay", "spread", "top_k"]
+__all__ = ["NATIVE", "blend", "bm25", "decay", "spread", "top_k"]
 
 NATIVE: Final[bool] = os.environ.get("ENGRAM_NATIVE") != "0"
 """Whether the compiled kernels are selected."""
@@ -19,6 +19,7 @@ if NATIVE:
     try:
         from engram._native.blend import blend
         from engram._native.decay import decay
+        from engram._native.postings import bm25
         from engram._native.scan import top_k
         from engram._native.spreading import spread
     except ImportError as error:
@@ -31,5 +32,6 @@ if NATIVE:
 else:
     from engram._native.twins.blend import blend
     from engram._native.twins.decay import decay
+    from engram._native.twins.postings import bm25
     from engram._native.twins.scan import top_k
     from engram._native.twins.spreading import spread

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Unpack
 from engram import arguments
 from engram.engine.session import Session
 from engram.errors import InvalidArgument, InvalidType, NotFound
-from engram.index import Adjacency
+from engram.index import Adjacency, TextPostings
 from engram.models import (
     DEFAULT_PROVENANCE,
     EpisodePage,
@@ -39,6 +39,11 @@ class EpisodeMemory(Session):
     def _adjacency(self) -> Adjacency:
         """The entity graph in memory; used inside the store's transactions."""
         return Adjacency(self._store)
+
+    @cached_property
+    def _words(self) -> TextPostings:
+        """The words of the episodes; used inside the store's transactions."""
+        return TextPostings(self._store)
 
     def observe(
         self,
@@ -226,7 +231,7 @@ class EpisodeMemory(Session):
                 return []
             vector, index = found
             asked = Query(text, vector, count, mode, allowed, *weights, pool, floor, hops, survives)
-            results, keys = recall(self._store, index, self._adjacency, asked)
+            results, keys = recall(self._store, index, self._words, self._adjacency, asked)
         if keys:
             self._store.note_recall(self._agent, text, self._now(), keys)
         return results

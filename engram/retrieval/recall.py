@@ -14,7 +14,7 @@ from engram.retrieval.spreading import similarity, spreading
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from engram.index import Adjacency, VectorIndex
+    from engram.index import Adjacency, TextPostings, VectorIndex
     from engram.storage import EpisodeFilter, Store
 
 MAX_K = 4096
@@ -65,7 +65,7 @@ class _Ranking:
 
 
 def recall(
-    store: Store, index: VectorIndex, adjacency: Adjacency, query: Query
+    store: Store, index: VectorIndex, words: TextPostings, adjacency: Adjacency, query: Query
 ) -> tuple[list[SearchResult], list[int]]:
     """Return the best episodes for a query, best first, and their keys.
 
@@ -81,7 +81,7 @@ def recall(
     elif query.mode == "spreading":
         ranking = _by_association(store, index, adjacency, query)
     else:
-        ranking = _by_both(store, index, query)
+        ranking = _by_both(index, words, query)
     kept = len(ranking.scores)
     if query.min_score is not None:
         kept = int(np.count_nonzero(ranking.scores >= query.min_score))
@@ -100,12 +100,12 @@ def _by_meaning(index: VectorIndex, query: Query) -> _Ranking:
     return _Ranking(near.episodes, similarity(near.distances), near.distances)
 
 
-def _by_both(store: Store, index: VectorIndex, query: Query) -> _Ranking:
+def _by_both(index: VectorIndex, words: TextPostings, query: Query) -> _Ranking:
     """Blend the nearest and the best-matching candidates, each side scaled to 0..1."""
     pool = min(query.pool or _POOL_PER_RESULT * query.k, MAX_K)
     pool = max(pool, query.k)
     near = index.search(query.vector, pool, query.allowed)
-    matches, match_scores = store.text.search(query.text, query.allowed, pool)
+    matches, match_scores = words.search(query.text, query.allowed, pool)
     episodes, scores = blend(
         near.episodes,
         similarity(near.distances),

@@ -12,6 +12,7 @@ from engram.storage.old_store import read_old_store
 from engram.storage.record_writer import RecordWriter
 from engram.storage.records import KINDS, Column, Record, RecordReader
 from engram.storage.store import Store
+from engram.storage.text import TermBatch
 
 __all__ = [
     "KINDS",
@@ -27,6 +28,7 @@ __all__ = [
     "RecordReader",
     "RecordWriter",
     "Store",
+    "TermBatch",
     "VectorBatch",
     "as_stored",
     "read_old_store",

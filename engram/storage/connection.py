@@ -10,8 +10,9 @@ import os
 import threading
 import time
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 from weakref import WeakSet
 
 import apsw
@@ -41,7 +42,7 @@ from engram.storage.files import refuse_what_is_no_file, replacing
 from engram.storage.folding import folded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 MEMORY = ":memory:"
 
@@ -106,6 +107,18 @@ def _folded(*values: Any) -> str:
     return folded(values[0])
 
 
+def _terms(tokenize: apsw.FTS5Tokenizer, utf8: bytes) -> list[str]:
+    terms = tokenize(
+        utf8,
+        apsw.FTS5_TOKENIZE_DOCUMENT,
+        None,
+        include_offsets=False,
+        include_colocated=False,
+    )
+    # Without offsets and synonyms APSW returns the bare terms.
+    return cast("list[str]", terms)
+
+
 class Connection:
     """One SQLite connection, its lock and its transactions.
 
@@ -144,6 +157,7 @@ class Connection:
             refuse_what_is_no_file(Path(self.path))
         self.lock = threading.RLock()
         self._cursors: WeakSet[apsw.Cursor] = WeakSet()
+        self._begun = 0
         self._pid = os.getpid()
         with named_errors():
             self._open()
@@ -206,6 +220,16 @@ class Connection:
         """Run one statement for each set of bindings, inside the caller's transaction."""
         self._connection.executemany(sql, bindings)
 
+    def tokenizer(self, name: str, arguments: list[str]) -> Callable[[bytes], list[str]]:
+        """Return one of FTS5's tokenizers, from UTF-8 to terms; for the caller's transaction."""
+        tokenize = self._connection.fts5_tokenizer(name, arguments)
+        return partial(_terms, tokenize)
+
+    @property
+    def moment(self) -> tuple[int, int]:
+        """What stays the same while the caller's transaction sees the same rows."""
+        return self._begun, self._connection.total_changes()
+
     @property
     def last_id(self) -> int:
         """The id of the row inserted last."""
@@ -241,6 +265,7 @@ class Connection:
     def _transaction(self, begin: str) -> Iterator[None]:
         with self._turn():
             self._connection.execute(begin)
+            self._begun += 1
             try:
                 yield
                 self._connection.execute("COMMIT")

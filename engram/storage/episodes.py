@@ -62,6 +62,7 @@ class Episodes:
     def __init__(self, connection: Connection, labels: Labels) -> None:
         self._connection = connection
         self._labels = labels
+        self._matched: tuple[object, NDArray[np.int64]] | None = None
 
     def add(self, new: Sequence[NewEpisode], agent: int | None, recorded_at: int) -> list[int]:
         """Insert episodes and return their keys: consecutive, larger than any before."""
@@ -130,14 +131,25 @@ class Episodes:
         return [episode for _, episode in self._read(rows)]
 
     def matching(self, allowed: EpisodeFilter) -> NDArray[np.int64]:
-        """Return the keys of all episodes a filter allows, int64[n], ascending."""
+        """Return the keys of all episodes a filter allows, int64[n], ascending; not to be changed.
+
+        Asked again in the same transaction, as both sides of a recall do, it costs nothing.
+        """
+        asked = (self._connection.moment, allowed)
+        if self._matched is None or self._matched[0] != asked:
+            self._matched = asked, self._find(allowed)
+        return self._matched[1]
+
+    def _find(self, allowed: EpisodeFilter) -> NDArray[np.int64]:
         conditions, bindings = allowed.conditions()
         where = " AND ".join(conditions) or "TRUE"
         rows = self._connection.execute(
             f"SELECT e.id FROM episode AS e WHERE {where} ORDER BY e.id",  # noqa: S608
             bindings,
         ).fetchall()
-        return np.array(rows, dtype=np.int64).reshape(-1)
+        keys = np.array(rows, dtype=np.int64).reshape(-1)
+        keys.setflags(write=False)
+        return keys
 
     def count(self, allowed: EpisodeFilter) -> int:
         """Return how many episodes a filter allows."""

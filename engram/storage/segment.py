@@ -146,7 +146,8 @@ def match_every_term(query: str) -> str:
     return " AND ".join(_quoted_terms(query))
 
 
-def _quoted_terms(query: str) -> list[str]:
+def query_terms(query: str) -> list[str]:
+    """Return the distinct terms of a query in their order, at most `MAX_TERMS` of them."""
     terms: dict[str, None] = {}
     for word in dict.fromkeys(normalise(query.replace("\0", " ")).split()):
         for term in _query_terms(word):
@@ -154,4 +155,8 @@ def _quoted_terms(query: str) -> list[str]:
                 terms.setdefault(term)
         if len(terms) >= MAX_TERMS:
             break
-    return ['"' + term.replace('"', '""') + '"' for term in list(terms)[:MAX_TERMS]]
+    return list(terms)[:MAX_TERMS]
+
+
+def _quoted_terms(query: str) -> list[str]:
+    return ['"' + term.replace('"', '""') + '"' for term in query_terms(query)]

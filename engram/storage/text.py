@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from engram.storage.segment import match_expression
+from engram.errors import CorruptStore
+from engram.storage.segment import match_expression, query_terms
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -20,6 +23,32 @@ if TYPE_CHECKING:
 _FEW = 100
 _REMOVAL_COST = 10
 """A removal that overwrites what it removes costs about as much as indexing ten episodes."""
+
+
+_TOKENIZER: Final = ("unicode61", ["remove_diacritics", "2", "categories", "L* N* Co Mn Mc"])
+"""What the table's `tokenize` option says."""
+
+_LONGEST_TERM = 32_768
+"""Bytes; FTS5 cuts longer terms off there."""
+
+_BATCH = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class TermBatch:
+    """Episodes with their terms and what is needed to choose among them, in insertion order.
+
+    Attributes:
+        episodes: int64[n], ascending.
+        agents: int64[n], the agent of each episode; -1 where it has none.
+        times: int64[n], event times in microseconds.
+        terms: The terms of each episode as the full-text table has them, n lists, with repeats.
+    """
+
+    episodes: NDArray[np.int64]
+    agents: NDArray[np.int64]
+    times: NDArray[np.int64]
+    terms: list[list[str]]
 
 
 class TextIndex:
@@ -91,6 +120,75 @@ class TextIndex:
             np.array([score for _, score in rows], dtype=np.float64),
         )
 
+    def span(self) -> int:
+        """Return how many episodes there are at most, from their keys, in next to no time."""
+        span: int = self._connection.execute(
+            "SELECT coalesce((SELECT max(id) FROM episode) - (SELECT min(id) FROM episode) + 1, 0)"
+        ).get
+        return span
+
+    def terms_between(self, first: int, last: int) -> Iterator[TermBatch]:
+        """Yield the terms of the episodes `first` to `last`, both included.
+
+        Raises:
+            CorruptStore: A row holds what no episode has.
+        """
+        tokenize = self._tokenizer()
+        cursor = self._connection.execute(
+            "SELECT e.id, coalesce(e.agent, -1), e.occurred_at, CAST(t.body AS BLOB)"
+            " FROM episode AS e CROSS JOIN episode_text AS t ON t.id = e.id"
+            " WHERE e.id BETWEEN ? AND ? ORDER BY e.id",
+            (first, last),
+        )
+        while rows := list(islice(cursor, _BATCH)):
+            *keys, bodies = zip(*rows, strict=True)
+            try:
+                episodes, agents, times = (np.array(column, dtype=np.int64) for column in keys)
+                terms = [tokenize(body) for body in bodies]
+            except (TypeError, ValueError, OverflowError):
+                # From nothing: the cause would quote the text.
+                message = "a stored episode is damaged"
+                raise CorruptStore(message, "restore a backup") from None
+            yield TermBatch(episodes, agents, times, terms)
+
+    def terms_of(self, query: str) -> list[str] | None:
+        """Return the terms of a query as documents have them, repeats included.
+
+        None where a term of the query is a phrase, or nothing, to the full-text table.
+        """
+        tokenize = self._tokenizer()
+        terms: list[str] = []
+        for term in query_terms(query):
+            found = tokenize(term.encode())
+            if len(found) != 1:
+                return None
+            terms += found
+        return terms
+
+    def count_postings(self, terms: Sequence[str]) -> int:
+        """Return how many pairs of a term and an episode with it `search` has to look at."""
+        self._connection.execute(
+            "CREATE VIRTUAL TABLE IF NOT EXISTS temp.episode_terms"
+            " USING fts5vocab('main', 'episode_fts', 'row')"
+        )
+        count: int = self._connection.execute(
+            "SELECT coalesce(sum(v.doc), 0) FROM json_each(?) AS k"
+            " CROSS JOIN temp.episode_terms AS v ON v.term = k.value",
+            (json.dumps(list(terms)),),
+        ).get
+        return count
+
+    def _tokenizer(self) -> Callable[[bytes], list[str]]:
+        """Return what splits a text into the table's terms."""
+        tokenize = self._connection.tokenizer(*_TOKENIZER)
+
+        def terms(utf8: bytes) -> list[str]:
+            found = tokenize(utf8)
+            # No term is longer than its text, but for what folding adds.
+            return found if len(utf8) * 2 < _LONGEST_TERM else [_cut(term) for term in found]
+
+        return terms
+
     def refresh(self) -> None:
         """Read the structure of the index anew."""
         self._connection.execute(
@@ -110,3 +208,9 @@ class TextIndex:
         self._connection.execute(
             "INSERT INTO episode_fts (episode_fts, rank) VALUES ('integrity-check', 1)"
         )
+
+
+def _cut(term: str) -> str:
+    """Return what FTS5 keeps of a term; half a character at the end stays distinguishable."""
+    kept = term.encode()[:_LONGEST_TERM]
+    return kept.decode(errors="surrogateescape")

@@ -16,7 +16,13 @@ import engram._native
 from engram._native import boundary
 
 FOLDER = Path(boundary.__file__).parent
-KERNELS = {"blend": "blend", "decay": "decay", "scan": "top_k", "spreading": "spread"}
+KERNELS = {
+    "blend": "blend",
+    "decay": "decay",
+    "postings": "bm25",
+    "scan": "top_k",
+    "spreading": "spread",
+}
 
 
 def functions(path: Path) -> dict[str, ast.FunctionDef]:
@@ -77,9 +83,10 @@ import sys
 import engram._native as n
 print(n.NATIVE, *(getattr(n, name).__module__ for name in n.__all__ if name != "NATIVE"))
 loaded = {name.removeprefix("engram._native.") for name in sys.modules}
-print(*loaded & {"blend", "decay", "scan", "spreading"})
+print(*loaded & {"blend", "decay", "postings", "scan", "spreading"})
 """
-    twins = " ".join(f"engram._native.twins.{m}" for m in ("blend", "decay", "spreading", "scan"))
+    modules = ("blend", "postings", "decay", "spreading", "scan")
+    twins = " ".join(f"engram._native.twins.{m}" for m in modules)
     assert run(code, ENGRAM_NATIVE="0").splitlines() == [f"False {twins}"]
     assert run(code, ENGRAM_NATIVE="1").startswith("True engram._native.blend")
 

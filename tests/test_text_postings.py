@@ -1,0 +1,410 @@
+"""Postings in memory give FTS5's answers: the same episodes, order and scores."""
+
+from __future__ import annotations
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stand_ins import Clock, WordEmbedder
+from storage.test_text import FOUND
+
+import engram.index.text as postings
+from engram import Engram, ObserveInput
+from engram.errors import CorruptStore
+from engram.storage import EpisodeFilter, text
+from engram.storage.text import _TOKENIZER
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+WORDS = [
+    "piano", "budget", "Café", "cafe", "naïve", "the", "the", "the", "of", "on-call", "don't",
+    "東京", "タワー", "ёлка", "week", "x",
+]  # fmt: skip
+WORDS_ALONE = {"vector_weight": 0.0, "fts_weight": 1.0}
+
+
+@pytest.fixture(autouse=True)
+def always(monkeypatch):
+    """Build at the first search that the postings can answer."""
+    monkeypatch.setattr(postings, "SMALLEST", 0)
+    monkeypatch.setattr(postings, "BUILD_COST", 0)
+
+
+def compare(memory: Engram, query: str, allowed: EpisodeFilter, limit: int) -> int:
+    """Both ways must give the same; return how many episodes they gave."""
+    store = memory._store
+    with store.reading():
+        expected, scores = store.text.search(query, allowed, limit)
+        found, ours = memory._words.search(query, allowed, limit)
+    assert found.tolist() == expected.tolist()
+    np.testing.assert_allclose(ours, scores, rtol=1e-9, atol=0.0)
+    assert (found.dtype, ours.dtype) == (expected.dtype, scores.dtype)
+    return len(found)
+
+
+def by_fts5(monkeypatch: pytest.MonkeyPatch, memory: Engram, *args, **options):
+    """Recall in a way that never uses postings."""
+    with monkeypatch.context() as patch:
+        patch.setattr(type(memory._words), "search", lambda self, *asked: (
+            self._store.text.search(*asked)
+        ))  # fmt: skip
+        return memory.recall(*args, **options)
+
+
+def sentence(chance: random.Random) -> str:
+    return " ".join(chance.choice(WORDS) for _ in range(chance.randrange(1, 9)))
+
+
+def fill(memory: Engram, count: int, seed: int = 1) -> list[str]:
+    chance = random.Random(seed)
+    return memory.observe_many(
+        ObserveInput(
+            sentence(chance), tags=[f"t{n % 3}"], timestamp=START + timedelta(hours=n)
+        )
+        for n in range(count)
+    )  # fmt: skip
+
+
+def built(memory: Engram) -> bool:
+    return memory._words._covered > 0
+
+
+texts = st.lists(st.sampled_from(WORDS), min_size=0, max_size=7).map(" ".join)
+filters = st.builds(
+    EpisodeFilter,
+    agent=st.sampled_from([None, None, "a", "b", "nobody"]),
+    since=st.sampled_from([None, None, 1_767_225_600_000_000 + 3 * 3_600_000_000]),
+    until=st.sampled_from([None, None, 1_767_225_600_000_000 + 9 * 3_600_000_000]),
+    tags=st.sampled_from([(), (), ("t0",), ("missing",)]),
+    exclude_quarantined=st.booleans(),
+)
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("observe"), st.lists(texts, min_size=1, max_size=5)),
+        st.tuples(st.just("forget"), st.integers(0, 99)),
+        st.tuples(st.just("forget many"), st.integers(2, 9)),
+        st.tuples(st.just("reopen"), st.none()),
+        st.tuples(st.just("recall"), st.tuples(texts, filters, st.integers(1, 9))),
+    ),
+    min_size=2,
+    max_size=25,
+)
+
+
+@settings(max_examples=150)
+@given(steps, st.booleans())
+def test_any_history_gives_the_answers_of_fts5(tmp_path_factory, history, merge_often):
+    path = tmp_path_factory.mktemp("history") / "m.engram"
+    with pytest.MonkeyPatch.context() as patch:
+        if merge_often:
+            patch.setattr(postings, "_LEAST_TAIL", 0)
+            patch.setattr(text, "_BATCH", 2)
+        run(path, history)
+
+
+def run(path: Path, history) -> None:
+    clock = Clock(START)
+
+    def opened(agent: str | None = None) -> Engram:
+        return Engram(path, agent_id=agent, embedder=WordEmbedder(8), clock=clock)
+
+    memory, writers = opened(), {name: opened(name) for name in "ab"}
+    ids: list[str] = []
+    wrote = False
+    for number, (what, how) in enumerate(history):
+        clock.advance(hours=1)
+        writer = writers["ab"[number % 2]]
+        if what == "observe":
+            items = [
+                ObserveInput(text or "-", tags=[f"t{n % 2}"], quarantined=n == 3)
+                for n, text in enumerate(how)
+            ]
+            ids += writer.observe_many(items)
+        elif what == "forget" and ids:
+            memory.forget(ids.pop(how % len(ids)))
+        elif what == "forget many":
+            for uid in ids[: len(ids) // 2]:
+                memory.forget(uid)
+            del ids[: len(ids) // 2]
+        elif what == "reopen":
+            memory.close()
+            memory = opened()
+        elif what == "recall":
+            compare(memory, *how)
+        compare(memory, "the cafe Café piano week", EpisodeFilter(), 5)
+        wrote |= what == "observe"
+        assert built(memory) == wrote
+    for instance in (memory, *writers.values()):
+        instance.close()
+
+
+@pytest.mark.parametrize(("text", "query"), [(t, q) for t, queries in FOUND for q in queries])
+def test_every_script_is_found_as_fts5_finds_it(memory, text, query):
+    memory.observe_many(map(ObserveInput, [text, "an unrelated remark 12 другое 無関係", text]))
+    assert compare(memory, query, EpisodeFilter(), 9) == 2
+    compare(memory, text, EpisodeFilter(), 9)
+
+
+def test_recall_is_the_same_either_way(memory, monkeypatch):
+    fill(memory, 300)
+    chance = random.Random(4)
+    for _ in range(40):
+        query = sentence(chance)
+        options = chance.choice([
+            {}, WORDS_ALONE, {"tags": ["t1"]}, {"until": START + timedelta(hours=50)},
+            {"as_of": START + timedelta(hours=99), "tags": ["t0", "t1"]}, {"min_score": 0.4},
+        ])  # fmt: skip
+        fast, slow = (
+            call(query, chance.choice([7]), **options)
+            for call in (memory.recall, lambda *a, **o: by_fts5(monkeypatch, memory, *a, **o))
+        )
+        assert [r.episode.id for r in fast] == [r.episode.id for r in slow]
+        assert [r.score for r in fast] == pytest.approx([r.score for r in slow], rel=1e-9)
+    assert built(memory)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "", "   ", "?!,.", "the", "the of on", "Café cafe CAFÉ", "on-call", "piano on-call",
+        "don't", "unheard of", "unheard", "piano\0budget", "NEAR(piano budget)", "東京タワー",
+        "x" * 9000,
+        " ".join(f"w{n}" for n in range(400)), " ".join(["piano", *map(str, range(300))]),
+    ],
+)  # fmt: skip
+def test_any_query_gives_the_answer_of_fts5(memory, query):
+    fill(memory, 120)
+    memory.observe("nul\0in the text piano")
+    memory.observe(" ".join(f"w{n}" for n in range(0, 400, 7)))
+    compare(memory, "piano", EpisodeFilter(), 5)
+    assert built(memory)
+    for limit in (1, 3, 500):
+        compare(memory, query, EpisodeFilter(), limit)
+        compare(memory, query, EpisodeFilter(tags=("t2",)), limit)
+
+
+def test_terms_longer_than_fts5_keeps(memory):
+    for end in ("", "é", "東"):
+        memory.observe("z" * 32_767 + end)
+        memory.observe("z" * 40_000 + end)
+    for query in ("z" * 9_999, "z" * 32_767, "z" * 32_768, "z" * 40_000, "z" * 32_767 + "é"):
+        compare(memory, query, EpisodeFilter(), 9)
+
+
+def test_two_instances_write_in_turn(open_memory):
+    one, two = open_memory("a"), open_memory("b")
+    chance = random.Random(2)
+    ids: dict[Engram, list[str]] = {one: [], two: []}
+    for turn in range(60):
+        writer = (one, two)[turn % 2]
+        ids[writer].append(writer.observe(sentence(chance)))
+        if turn % 5 == 4:
+            writer.forget(ids[writer].pop(chance.randrange(len(ids[writer]))))
+        for reader in (one, two):
+            compare(reader, sentence(chance), EpisodeFilter(), 4)
+            compare(reader, sentence(chance), EpisodeFilter(agent="ab"[turn % 2]), 4)
+    assert built(one)
+    assert built(two)
+
+
+def test_the_forgotten_are_not_recalled_and_do_not_count(memory):
+    ids = fill(memory, 200)
+    compare(memory, "piano week", EpisodeFilter(), 200)
+    chance = random.Random(3)
+    chance.shuffle(ids)
+    # 50 % and 90 % gone, and all of it.
+    for share in (100, 80, 20):
+        gone, ids = ids[:share], ids[share:]
+        for uid in gone:
+            memory.forget(uid)
+        for query in ("piano week", "the cafe", "x", "ёлка"):
+            compare(memory, query, EpisodeFilter(), 200)
+    assert memory.recall("piano") == []
+    assert memory._words._size == 0
+    again = memory.observe("the piano")
+    assert [r.episode.id for r in memory.recall("piano")] == [again]
+    compare(memory, "piano", EpisodeFilter(), 3)
+
+
+def test_what_nothing_has_any_more_is_let_go(memory):
+    ids = [memory.observe(f"secret{n} word") for n in range(20)]
+    compare(memory, "secret3", EpisodeFilter(), 3)
+    for uid in ids[:15]:
+        memory.forget(uid)
+    compare(memory, "word", EpisodeFilter(), 20)
+    assert "secret3" not in memory._words._vocabulary
+    assert "secret17" in memory._words._vocabulary
+    for n in range(20):
+        compare(memory, f"secret{n} word", EpisodeFilter(), 20)
+
+
+def test_a_rolled_back_write_leaves_no_trace(memory, monkeypatch):
+    fill(memory, 50)
+    compare(memory, "piano", EpisodeFilter(), 9)
+    with monkeypatch.context() as patch:
+        patch.setattr(memory._store, "changed", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            memory.observe("piano piano piano")
+    compare(memory, "piano", EpisodeFilter(), 99)
+
+
+def test_postings_cut_short_start_over(memory, monkeypatch):
+    fill(memory, 50)
+    compare(memory, "piano", EpisodeFilter(), 9)
+    memory.observe("piano solo")
+    with monkeypatch.context() as patch:
+        patch.setattr(postings.TextPostings, "_merge", interrupt)
+        patch.setattr(postings, "_LEAST_TAIL", -1000)
+        memory._words._pairs = memory._words._pairs[:0]
+        with pytest.raises(KeyboardInterrupt):
+            memory.recall("solo")
+    compare(memory, "piano solo", EpisodeFilter(), 99)
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
+def test_an_encrypted_store_gives_the_same_answers(open_memory, path):
+    memory = open_memory(key="secret")
+    ids = fill(memory, 80)
+    memory.forget(ids[7])
+    compare(memory, "the piano", EpisodeFilter(), 30)
+    memory.rekey("another")
+    memory.observe("piano after all")
+    compare(memory, "the piano all", EpisodeFilter(), 30)
+    memory.rekey(None)
+    compare(memory, "the piano all", EpisodeFilter(), 30)
+
+
+def test_upkeep_and_import_keep_them_in_step(memory, file, other):
+    fill(memory, 60)
+    fill(other, 40, seed=9)
+    compare(memory, "the piano", EpisodeFilter(), 99)
+    other.export_lines(file)
+    memory.import_lines(file)
+    compare(memory, "the piano cafe", EpisodeFilter(), 99)
+    memory.compact()
+    memory.prune()
+    compare(memory, "the piano cafe", EpisodeFilter(), 99)
+    assert memory.check() == []
+
+
+def test_threads_share_an_instance(memory):
+    fill(memory, 100)
+
+    def work(seed: int) -> None:
+        chance = random.Random(seed)
+        for _ in range(10):
+            memory.observe(sentence(chance))
+            compare(memory, sentence(chance), EpisodeFilter(), 8)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+
+
+def test_a_damaged_text_is_ranked_as_fts5_ranks_it(memory):
+    fill(memory, 5)
+    with memory._store.writing():
+        memory._store.text.remove([2])
+        memory._store._connection.execute(
+            "UPDATE episode SET content = CAST(x'7069616e6f20ff80ff' AS TEXT) WHERE id = 2"
+        )
+        memory._store.text.add(2, 2)
+    assert compare(memory, "piano", EpisodeFilter(), 9) > 0
+    with memory._store.reading():
+        assert 2 in memory._words.search("piano", EpisodeFilter(), 9)[0]
+
+
+@pytest.mark.parametrize("row", [(1, -1, "secret", b""), (1, None, 5, b""), (1, -1, 5, None)])
+def test_a_damaged_row_is_named_and_not_quoted(memory, monkeypatch, row):
+    fill(memory, 5)
+    with memory._store.reading(), monkeypatch.context() as patch:
+        patch.setattr(memory._store._connection, "execute", lambda *_: iter([row]))
+        with pytest.raises(CorruptStore) as caught:
+            list(memory._store.text.terms_between(1, 5))
+    assert "secret" not in str(caught.value)
+    assert caught.value.__suppress_context__
+
+
+def test_the_tokenizer_is_the_one_of_the_table(memory):
+    name, arguments = _TOKENIZER
+    with memory._store.reading():
+        sql = memory._store._connection.execute(
+            "SELECT sql FROM sqlite_master WHERE name = 'episode_fts'"
+        ).get
+    option = sql.split('tokenize = "')[1].split('"')[0]
+    words = [f"'{word}'" if " " in word else word for word in arguments]
+    assert option == " ".join([name, *words])
+
+
+def test_small_stores_and_single_searches_are_left_to_fts5(memory, monkeypatch):
+    monkeypatch.setattr(postings, "SMALLEST", 101)
+    monkeypatch.setattr(postings, "BUILD_COST", 2)
+    memory.observe_many(ObserveInput("piano budget") for _ in range(100))
+    for _ in range(9):
+        memory.recall("piano budget")
+    assert not built(memory)
+    memory.observe("piano")
+    answers = [[r.episode.id for r in memory.recall("piano budget", 5)] for _ in range(2)]
+    # The first search is counted when the second one comes: 201 postings, and 202 would pay.
+    assert not built(memory)
+    answers.append([r.episode.id for r in memory.recall("piano budget", 5)])
+    assert built(memory)
+    assert answers[0] == answers[1] == answers[2]
+
+
+def test_counting_is_in_nobodys_way(open_memory, path, tmp_path, monkeypatch):
+    monkeypatch.setattr(postings, "BUILD_COST", 1000)
+    memory = open_memory(key="secret")
+    ids = fill(memory, 50)
+
+    def count() -> int:
+        with memory._store.reading():
+            return memory._store.text.count_postings(["piano", "the", "unheard"])
+
+    before = count()
+    assert before > 0
+    memory.forget(ids[0])
+    assert count() <= before
+    memory.compact()
+    assert count() <= before
+    memory.rekey("another")
+    memory.recall("the piano")
+    memory.recall("the piano")
+    assert memory._words._spent > 0
+    memory.backup(tmp_path / "copy.engram")
+    with open_memory(path=tmp_path / "copy.engram", key="another") as copy:
+        assert copy.check() == []
+    memory.rekey(None)
+    assert count() <= before
+    assert memory.check() == []
+    for uid in ids[1:]:
+        memory.forget(uid)
+    assert count() == 0
+
+
+def test_both_sides_of_a_recall_ask_for_the_filter_once(memory, monkeypatch):
+    ids = fill(memory, 30)
+    asked: list[EpisodeFilter] = []
+    find = type(memory._store.episodes)._find
+    monkeypatch.setattr(
+        type(memory._store.episodes),
+        "_find",
+        lambda self, allowed: asked.append(allowed) or find(self, allowed),
+    )
+    assert len(memory.recall("piano", 30, tags=["t1"])) == 10
+    assert len(asked) == 1
+    memory.forget(ids[1])
+    assert len(memory.recall("piano", 30, tags=["t1"])) == 9
+    assert len(memory.recall("piano", 30, tags=["t2"])) == 10
+    store, allowed = memory._store, EpisodeFilter(tags=("t1",))
+    with store.writing():
+        assert len(store.episodes.matching(allowed)) == 9
+        store.remove_episode(5, 0)
+        assert len(store.episodes.matching(allowed)) == 8
