@@ -134,6 +134,7 @@ def test_a_reader_of_a_large_write_sees_all_of_it_or_nothing(open_memory, path):
     def read() -> None:
         while not done.is_set():
             seen.add(len(reader.recall("batch", 1000)))
+        seen.add(len(reader.recall("batch", 1000)))
 
     thread = threading.Thread(target=read)
     thread.start()
@@ -142,6 +143,7 @@ def test_a_reader_of_a_large_write_sees_all_of_it_or_nothing(open_memory, path):
     done.set()
     thread.join()
     assert seen <= {0, 250, 500, 750, 1000}
+    assert 1000 in seen
 
 
 def test_the_access_log_waits_for_fifty_results_or_the_end(open_memory):

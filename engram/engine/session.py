@@ -210,7 +210,7 @@ class Session:
             with self._store.writing():
                 stored = self._store.model()
                 if self._same_model(embedder, stored):
-                    yield self._model_for_writing(embedder), vectors, counts
+                    yield self._model_key(embedder, stored), vectors, counts
                     return
             self._check_model(self._the_embedder(stored), stored)
 
@@ -231,6 +231,9 @@ class Session:
         """
         stored = self._store.model()
         self._check_model(embedder, stored)
+        return self._model_key(embedder, stored)
+
+    def _model_key(self, embedder: Embedder, stored: StoredModel | None) -> int:
         return stored.id if stored else self._store.add_model(*self._description(embedder))
 
     def _emit(

@@ -14,6 +14,7 @@ import numpy as np
 
 from engram._native import bm25
 from engram.errors import CorruptStore
+from engram.index.allowed import allowed_rows
 from engram.storage import EpisodeFilter
 
 if TYPE_CHECKING:
@@ -145,19 +146,8 @@ class TextPostings:
         if allowed == _EVERYTHING:
             return None
         used = slice(0, self._size)
-        shown = self._live[used].copy()
-        if not allowed.only_scope_and_time:
-            shown &= np.isin(self._episodes[used], self._store.episodes.matching(allowed))
-            return shown
-        if allowed.agent is not None:
-            # No agent has the key -2.
-            agent = self._store.agent(allowed.agent)
-            shown &= self._agents[used] == (-2 if agent is None else agent)
-        if allowed.since is not None:
-            shown &= self._times[used] >= allowed.since
-        if allowed.until is not None:
-            shown &= self._times[used] <= allowed.until
-        return shown
+        columns = (self._episodes[used], self._agents[used], self._times[used], self._live[used])
+        return allowed_rows(self._store, allowed, *columns)
 
     def _refresh(self) -> None:
         """Apply the changes that the transaction around this call sees and the postings lack."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from engram._native import top_k
 from engram.errors import CorruptStore
+from engram.index.allowed import allowed_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -181,17 +182,6 @@ class VectorIndex:
     def _rows(self, allowed: EpisodeFilter) -> NDArray[np.int64] | None:
         """Return the rows to scan, None for all of them."""
         used = slice(0, self._size)
-        mask = self._live[used].copy()
-        if not allowed.only_scope_and_time:
-            mask &= np.isin(self._episodes[used], self._store.episodes.matching(allowed))
-            return np.flatnonzero(mask)
-        if allowed.agent is not None:
-            agent = self._store.agent(allowed.agent)
-            if agent is None:
-                return np.empty(0, dtype=np.int64)
-            mask &= self._agents[used] == agent
-        if allowed.since is not None:
-            mask &= self._times[used] >= allowed.since
-        if allowed.until is not None:
-            mask &= self._times[used] <= allowed.until
+        columns = (self._episodes[used], self._agents[used], self._times[used], self._live[used])
+        mask = allowed_rows(self._store, allowed, *columns)
         return None if mask.all() else np.flatnonzero(mask)

@@ -325,12 +325,6 @@ class Facts:
             any(mark for *_, mark in rows),
         )
 
-    def is_multi(self, predicate: str) -> bool:
-        """Return whether a predicate holds many values at once; by default it holds one."""
-        return bool(
-            self._connection.execute("SELECT multi FROM predicate WHERE name = ?", (predicate,)).get
-        )
-
     def declare(self, predicate: str, multi: bool) -> None:
         """Say whether a predicate holds many values at once, from now on."""
         self._connection.execute(
