@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, Self, TypeVar
 from engram import arguments
 from engram.engine import Engram
 from engram.errors import Closed, Forked
+from engram.index import DEFAULT_BUDGET
 from engram.times import utc_now
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class AsyncEngram:
         decay_config: How importance fades.
         llm: The language model that `reflect` and `compress` ask.
         events_path: A file that gets a line for every memory written or forgotten.
+        memory_budget: Bytes that the index may keep in memory.
         max_workers: Threads, 1 to 64, started when they are needed; None is one per core, but at
             least 2 and at most 4.
 
@@ -97,6 +99,7 @@ class AsyncEngram:
         decay_config: DecayConfig | None = None,
         llm: LLMAdapter | None = None,
         events_path: str | os.PathLike[str] | None = None,
+        memory_budget: int = DEFAULT_BUDGET,
         max_workers: int | None = None,
     ) -> None:
         self._open = partial(
@@ -112,6 +115,7 @@ class AsyncEngram:
             decay_config=decay_config,
             llm=llm,
             events_path=events_path,
+            memory_budget=memory_budget,
         )
         self._agent = agent_id
         self._memory: Engram | None = None
@@ -222,6 +226,7 @@ class AsyncEngram:
     check = _awaited(Engram.check)
     reembed = _awaited(Engram.reembed)
     compact = _awaited(Engram.compact)
+    maintain = _awaited(Engram.maintain)
     backup = _awaited(Engram.backup)
     rekey = _awaited(Engram.rekey)
     export_json = _awaited(Engram.export_json)

@@ -314,6 +314,28 @@ class Edge:
     created_at: datetime | None = None
 
 
+@dataclass(frozen=True)
+class Certificate:
+    """How the meaning side of a recall was answered, and what that is worth.
+
+    Attributes:
+        accuracy: What was asked for: "exact", "high" or "fast".
+        strategy: "scan": every matching vector was compared; "sketch": sign bits chose which to
+            compare; "graph": a proximity graph did.
+        exact: Whether the nearest episodes are certainly those of a brute-force search.
+        matching: Episodes that the scope and the filters let through.
+        considered: Vectors that were compared.
+        reason: The choice in words.
+    """
+
+    accuracy: str
+    strategy: str
+    exact: bool
+    matching: int
+    considered: int
+    reason: str
+
+
 @dataclass
 class SearchResult:
     """One hit of a recall.
@@ -325,12 +347,14 @@ class SearchResult:
         distance: L2 distance between the unit vectors of the query and of the episode's nearest
             chunk, 0 to 2.
         importance: The episode's `importance_score` at the time of the recall.
+        certificate: How the recall was answered, the same for all its results.
     """
 
     episode: Episode
     score: float
     distance: float
     importance: float = 1.0
+    certificate: Certificate | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass

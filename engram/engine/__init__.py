@@ -37,6 +37,8 @@ class Engram(EpisodeMemory, FactMemory, Cognition, Erasure, Transfer, Reembeddin
         llm: The language model that `reflect` and `compress` ask; nothing else uses it.
         events_path: A file that gets a line for every memory written or forgotten; None is
             `ENGRAM_EVENTS_PATH`, and without that no file is made.
+        memory_budget: Bytes that the index may keep in memory, 512 MiB by default. What does not
+            fit is read from its files when it is needed, at some cost in time.
 
     Raises:
         CannotOpen: The folder is missing or may not be written to.

@@ -59,7 +59,7 @@ class Erasure(Session):
             episode_ids=erased.episodes,
             fact_ids=erased.facts,
             removed=erased.removed,
-            wiped=self._store.wipe(),
+            wiped=self._wipe(),
         )
 
     def compact(self) -> None:
@@ -74,3 +74,4 @@ class Erasure(Session):
             StoreFull: The disk has no room for the rebuilt pages; nothing changed.
         """
         self._store.compact()
+        self.maintain()

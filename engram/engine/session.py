@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Literal, Self
 
 from engram import arguments
 from engram.cognition.decay import DecayConfig
 from engram.embedding import check_embedder, embed_documents, embed_query, resolve
-from engram.errors import InvalidArgument, InvalidType, ModelMismatch
+from engram.errors import EngramError, InvalidArgument, InvalidType, ModelMismatch
 from engram.events import EventLog, resolve_events_path
-from engram.index import VectorIndex
+from engram.index import DEFAULT_BUDGET, EpisodeIndex, Shelf, Upkeep
 from engram.storage import Store, as_stored
 from engram.times import to_micros, utc_now
 
@@ -45,6 +45,7 @@ class Session:
         decay_config: DecayConfig | None = None,
         llm: LLMAdapter | None = None,
         events_path: str | os.PathLike[str] | None = None,
+        memory_budget: int = DEFAULT_BUDGET,
     ) -> None:
         if embedder is not None and embedder_model is not None:
             message = "embedder and embedder_model were both given"
@@ -59,6 +60,7 @@ class Session:
             raise InvalidType(message)
         self._agent = None if agent_id is None else arguments.text(agent_id, "agent_id")
         timeout = arguments.number(busy_timeout, "busy_timeout", 0.0, 3600.0)
+        self._budget = arguments.integer(memory_budget, "memory_budget", 0, 2**63 - 1)
         self._clock = clock
         self._decay_config = decay_config or DecayConfig()
         self._llm = llm
@@ -69,8 +71,10 @@ class Session:
         self._embedder = embedder if embedder_model is None else resolve(embedder_model)
         self._follows_store = self._embedder is None
         self._store = Store(path, self._now(), key=key, busy_timeout=timeout, durability=durability)
-        self._index: VectorIndex | None = None
+        self._index: EpisodeIndex | None = None
+        self._upkeep: Upkeep | None = None
         try:
+            self._hide()
             if self._embedder is not None:
                 with self._store.reading():
                     self._check_model(self._embedder, self._store.model())
@@ -96,6 +100,13 @@ class Session:
 
     def close(self) -> None:
         """Write buffered access-log entries and close the file; closing twice is harmless."""
+        if self._upkeep is not None:
+            self._upkeep.stop()
+        # What is derived may stay behind, the mark of an erasure stays in the file.
+        with suppress(EngramError):
+            if self._upkeep is not None:
+                self._upkeep.finish()
+            self._wipe()
         self._store.close()
 
     def list_agents(self) -> list[str]:
@@ -162,7 +173,7 @@ class Session:
         )
 
     @contextmanager
-    def _searching(self, query: str) -> Iterator[tuple[NDArray[np.float32], VectorIndex] | None]:
+    def _searching(self, query: str) -> Iterator[tuple[NDArray[np.float32], EpisodeIndex] | None]:
         """Embed a query and hold one snapshot of the store: the vector, and the index for it.
 
         None where the store has no vectors. When the store's model changes while the query is
@@ -171,27 +182,78 @@ class Session:
         Raises:
             ModelMissing, ModelMismatch: The query cannot be embedded as the episodes were.
         """
+        # The model of the last recall is most likely still the store's.
+        stored = None if self._index is None else self._index.model
         while True:
-            with self._store.reading():
-                stored = self._store.model()
+            if stored is None:
+                with self._store.reading():
+                    stored = self._store.model()
             vector = None if stored is None else self._query_vector(query, stored)
             with self._store.reading():
                 if self._store.model() == stored:
                     yield None if vector is None else (vector, self._current_index())
                     return
+            stored = None
 
     def _query_vector(self, query: str, stored: StoredModel) -> NDArray[np.float32]:
         embedder = self._the_embedder(stored)
         self._check_model(embedder, stored)
         return as_stored(embed_query(embedder, query))
 
-    def _current_index(self) -> VectorIndex:
-        """Return the index of the store's vectors, inside a transaction; there must be some."""
+    def _current_index(self) -> EpisodeIndex:
+        """Return the index of the store's episodes, inside a transaction; there must be vectors."""
         if self._index is None:
             stored = self._store.model()
-            assert stored is not None  # noqa: S101 - a query was embedded for it
-            self._index = VectorIndex(self._store, stored)
+            assert stored is not None  # noqa: S101 - the caller saw that there is one
+            folder = None if self._store.encrypted else self._store.index_folder
+            self._index = EpisodeIndex(self._store, stored, Shelf(folder), self._budget)
+            self._upkeep = Upkeep(self._index)
         return self._index
+
+    def _kept_up(self) -> Upkeep | None:
+        """Return the upkeep of the index, outside any transaction; None while nothing is there."""
+        with self._store.reading():
+            if self._store.model() is not None:
+                self._current_index()
+        return self._upkeep
+
+    def maintain(self) -> None:
+        """Bring the index up to date and merge its parts, so that the next recalls are fast.
+
+        Recalls do this themselves as far as they need it, and a thread in the background goes on
+        where it takes longer. Worth a call after a large import. Writers need not wait for it:
+        no transaction of it lasts longer than reading or marking a part.
+
+        Raises:
+            Busy, StoreFull, Closed: The store cannot be read, or not be told of the result.
+        """
+        upkeep = self._kept_up()
+        if upkeep is not None:
+            upkeep.maintain()
+
+    def _drop_index(self) -> None:
+        """Let go of the index: the store is under another key now, or under none."""
+        if self._upkeep is not None:
+            self._upkeep.stop()
+        with self._store.reading():
+            self._index = self._upkeep = None
+        self._hide()
+
+    def _hide(self) -> None:
+        """Leave nothing derived beside an encrypted store, whatever a killed process left."""
+        if self._store.encrypted:
+            Shelf(self._store.index_folder).clear()
+
+    def _wipe(self) -> bool:
+        """Leave nothing of what was erased in any file; return whether that was possible."""
+        with self._store.reading():
+            due = self._store.has_residue
+        folder = self._store.index_folder
+        if due and folder is not None and folder.is_dir():
+            upkeep = self._kept_up()
+            if upkeep is not None:
+                upkeep.scrub()
+        return self._store.wipe()
 
     @contextmanager
     def _storing(

@@ -65,6 +65,7 @@ class Transfer(Importing):
         """
         key = None if new_key is None else arguments.text(new_key, "new_key")
         self._store.rekey(key)
+        self._drop_index()
 
     def export_json(self, dest: str | PathLike[str]) -> dict[str, Any]:
         """Write the documented exchange format, a JSON document, and return it.
@@ -210,7 +211,7 @@ class Transfer(Importing):
         """
         path, merging = file_path(src, "src"), arguments.flag(merge, "merge")
         with Path(path).open("rb") as file:
-            source = lines.LineFile(file, self._store.columns)
+            source = lines.LineFile(file, self._store.record_columns)
             return self._import(
                 source.read, source.model, merge=merging, total=source.total, progress=progress
             )

@@ -3,7 +3,21 @@
 from __future__ import annotations
 
 from engram.index.adjacency import Adjacency
-from engram.index.text import TextPostings
-from engram.index.vectors import Neighbours, VectorIndex
+from engram.index.episode_index import DEFAULT_BUDGET, EpisodeIndex
+from engram.index.mapped import Damaged
+from engram.index.shelf import Shelf
+from engram.index.upkeep import Upkeep
+from engram.index.vectors import ACCURACIES, Neighbours, nearest, true_distances
 
-__all__ = ["Adjacency", "Neighbours", "TextPostings", "VectorIndex"]
+__all__ = [
+    "ACCURACIES",
+    "DEFAULT_BUDGET",
+    "Adjacency",
+    "Damaged",
+    "EpisodeIndex",
+    "Neighbours",
+    "Shelf",
+    "Upkeep",
+    "nearest",
+    "true_distances",
+]

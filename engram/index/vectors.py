@@ -1,28 +1,55 @@
-"""Nearest episodes by vector: an exact scan over columns kept in memory.
+"""Nearest episodes by vector: a plan for each segment, and true vectors for the last word.
 
-The columns mirror the store's embeddings up to a change sequence. Each search first applies the
-changes committed since, by any thread or process, so a recall sees every write made before it.
-This is the seam where the approximate indexes go: they answer the same `search`.
+Segments hold codes of 8 bits and sign bits, not vectors. A scan of codes yields every row that can
+still be among the nearest, with a proven bound, and the store's own vectors of those decide: the
+answer is that of a brute-force search over what the store holds. Where so many episodes match that
+such a scan would take long, sign bits choose the rows that are worth it: then the answer is very
+likely, not certainly, the same. What was done is said in a `Certificate`.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from engram._native import top_k
-from engram.errors import CorruptStore
-from engram.index.allowed import allowed_rows
+from engram._native import (
+    coarse_nearest,
+    code_candidates,
+    hamming_nearest,
+    query_codes,
+    sign_bits,
+)
+from engram.index.segment import Segment
+from engram.index.tail import Tail
+from engram.models import Certificate
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from engram.models import StoredModel
-    from engram.storage import EpisodeFilter, Store, VectorBatch
+    from engram.index.episode_index import EpisodeIndex
+    from engram.index.selection import Selection
+    from engram.storage import EpisodeFilter
 
-_EVERY_KEY = 2**63 - 1
+ACCURACIES: Final = ("exact", "high", "fast")
+
+_ROWS_PER_ROOT: Final = {"high": 4.0, "fast": 1.0}
+"""Rows that the sign bits of n rows leave: so many times the square root of n."""
+
+_ROWS_PER_RESULT: Final = {"high": 24, "fast": 12}
+"""And at least so many for each result."""
+
+_COARSE: Final = 8
+_COARSE_LEAST: Final = 256
+"""Rows that half codes leave for whole codes: so many for each result, at least so many."""
+
+_DEVIATIONS: Final = 6.0
+"""Of the rounding of a code, which points anywhere, a query sees a share of 1 / sqrt(dimension)
+with a normal spread; so many standard deviations are allowed for where nothing is proven."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,155 +60,200 @@ class Neighbours:
         episodes: int64[n], keys.
         distances: float64[n], L2 distance of the unit vectors, 0 to 2; of an episode's chunks the
             nearest counts.
+        certificate: How they were found.
     """
 
     episodes: NDArray[np.int64]
     distances: NDArray[np.float64]
+    certificate: Certificate
 
 
-class VectorIndex:
-    """The vectors of a store, of whichever model is current.
+class _Query:
+    """A query in the forms that the kernels take."""
 
-    Not thread-safe: used inside the store's transactions, which take turns.
+    def __init__(
+        self, vector: NDArray[np.float32], k: int, accuracy: str, *, frugal: bool
+    ) -> None:
+        self.frugal = frugal
+        self.vector = vector
+        self.k = k
+        self.accuracy = accuracy
+        self.codes, self.scale = query_codes(vector)
+        self.considered = 0
+        self.sketched = False
+
+    def rows_left(self, count: int) -> int:
+        """Return how many of `count` rows the sign bits should leave."""
+        root = _ROWS_PER_ROOT[self.accuracy] * math.sqrt(count)
+        return int(max(root, _ROWS_PER_RESULT[self.accuracy] * self.k))
+
+
+def nearest(
+    index: EpisodeIndex,
+    vector: NDArray[np.float32],
+    k: int,
+    allowed: EpisodeFilter,
+    accuracy: str,
+) -> Neighbours:
+    """Return the `k` nearest of the allowed episodes, all of them when there are fewer.
 
     Args:
-        store: The store; only read from.
-        model: The store's current model.
+        index: The index, refreshed in the transaction around this call.
+        vector: float32[dim], unit length, rounded as stored vectors are.
+        k: How many, at least 1.
+        allowed: Applied before the choice, so it never costs answers.
+        accuracy: One of `ACCURACIES`.
+
+    Raises:
+        Damaged: A segment's file is not what was written.
     """
+    query = _Query(vector, k, accuracy, frugal=index.frugal)
+    chosen = index.select(allowed)
+    found = [
+        _candidates(part, one, query)
+        for part, one in zip(index.parts, chosen, strict=True)
+        if one.count
+    ]
+    matching = sum(one.count for one in chosen)
+    certificate = _certificate(query, matching, index.documents)
+    keys = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *found]))
+    distances = true_distances(index, vector, keys)
+    order = np.lexsort((keys, distances))[:k]
+    # An episode whose vectors are missing is near nothing.
+    order = order[np.isfinite(distances[order])]
+    return Neighbours(keys[order], distances[order], certificate)
 
-    def __init__(self, store: Store, model: StoredModel) -> None:
-        self._store = store
-        self._model = model
-        self._clear()
 
-    def _clear(self) -> None:
-        self._covered = 0
-        self._size = 0
-        self._episodes = np.empty(0, dtype=np.int64)
-        self._agents = np.empty(0, dtype=np.int64)
-        self._times = np.empty(0, dtype=np.int64)
-        self._live = np.empty(0, dtype=np.bool_)
-        self._vectors = np.empty((0, self._model.dim), dtype=np.float32)
+def true_distances(
+    index: EpisodeIndex, vector: NDArray[np.float32], episodes: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return each episode's distance, float64[n], exact to zero; inf where it has no vector.
 
-    def refresh(self) -> None:
-        """Apply the changes that the transaction around this call sees and the index lacks."""
-        last = self._store.last_change()
-        if last == self._covered:
-            return
-        try:
-            if self._covered == 0:
-                self._load(0, _EVERY_KEY)
-            else:
-                self._replay()
-        except BaseException:
-            # Half a change applied twice would be a wrong index: start over next time.
-            self._clear()
-            raise
-        self._covered = last
+    Args:
+        index: The index.
+        vector: As for `nearest`.
+        episodes: int64[n], keys in any order.
+    """
+    keys, back = np.unique(episodes, return_inverse=True)
+    found = np.full(len(keys), np.inf)
+    stored = index.store.embeddings.of(keys, index.model)
+    if len(stored.episodes):
+        apart = stored.vectors.astype(np.float64) - vector
+        each = np.sqrt(np.einsum("ij,ij->i", apart, apart))
+        starts = np.flatnonzero(np.diff(stored.episodes, prepend=-1))
+        places = np.searchsorted(keys, stored.episodes[starts])
+        found[places] = np.minimum.reduceat(each, starts)
+    return found[back]
 
-    def _replay(self) -> None:
-        for op, first, last in self._store.changes_after(self._covered):
-            if op == "reembed":
-                self._change_model()
-                return
-            if op == "observe":
-                self._load(first, last)
-            elif op == "forget":
-                self._drop(first, last)
 
-    def _change_model(self) -> None:
-        """Start over with the store's model: this covers every change there is."""
-        model = self._store.model()
-        assert model is not None  # noqa: S101 - the change that names it was just read
-        self._model = model
-        self._clear()
-        self._load(0, _EVERY_KEY)
+def _candidates(part: Segment | Tail, one: Selection, query: _Query) -> NDArray[np.int64]:
+    """Return the keys of the episodes of a part that can be among the nearest."""
+    owners = part.owners
+    rows = one.rows if one.rows is None or owners is None else _chunks(owners, one.rows)
+    mask = part.live if rows is None and one.mask is None else one.mask
+    certainty = 1.0
+    if rows is None and isinstance(part, Segment) and query.accuracy != "exact":
+        left = query.rows_left(one.count)
+        if left * 4 < one.count:
+            rows = _sketched(part, mask, owners, left, query)
+            mask = None
+            certainty = min(1.0, _DEVIATIONS / math.sqrt(len(query.vector)))
+            query.sketched = True
+    query.considered += part.chunks if rows is None else len(rows)
+    near = _compared(part, rows, mask, owners, query, certainty)
+    keys: NDArray[np.int64] = part.keys[near if owners is None else owners[near]]
+    return keys
 
-    def _load(self, first: int, last: int) -> None:
-        for batch in self._store.embeddings.between(first, last, self._model):
-            self._append(batch)
 
-    def _append(self, batch: VectorBatch) -> None:
-        start, end = self._size, self._size + len(batch.episodes)
-        before = self._episodes[start - 1 : start] if start else batch.episodes[:1]
-        if (np.diff(batch.episodes, prepend=before) < 0).any():
-            message = "the stored vectors are not in the order of their episodes"
-            raise CorruptStore(message, "restore a backup")
-        if end > len(self._episodes):
-            self._grow(max(end, 2 * len(self._episodes), 64))
-        self._episodes[start:end] = batch.episodes
-        self._agents[start:end] = batch.agents
-        self._times[start:end] = batch.times
-        self._vectors[start:end] = batch.vectors
-        self._live[start:end] = True
-        self._size = end
+def _compared(
+    part: Segment | Tail,
+    rows: NDArray[np.uint32] | None,
+    mask: NDArray[np.bool_] | None,
+    owners: NDArray[np.uint32] | None,
+    query: _Query,
+    certainty: float,
+) -> NDArray[np.uint32]:
+    """Return which of some chunks can belong to the nearest episodes, by their codes."""
+    asked = (query.codes, query.scale)
+    if rows is not None and isinstance(part, Segment) and query.frugal:
+        arrays = part.arrays
+        codes = [arrays.read(name, rows) for name in ("high", "low")]
+        codes += [arrays.whole(name)[rows] for name in ("scales", "errors")]
+        mine = rows if owners is None else owners[rows]
+        places, _ = code_candidates(*codes, *asked, None, None, mine, query.k, certainty)
+        return rows[places]
+    codes = _codes(part, rows)
+    near, _ = code_candidates(*codes, *asked, rows, mask, owners, query.k, certainty)
+    if query.frugal and isinstance(part, Segment):
+        for name in ("high", "low"):
+            part.arrays.release(name)
+    return near
 
-    def _grow(self, capacity: int) -> None:
-        for name in ("_episodes", "_agents", "_times", "_live", "_vectors"):
-            old = getattr(self, name)
-            new = np.zeros((capacity, *old.shape[1:]), dtype=old.dtype)
-            new[: self._size] = old[: self._size]
-            setattr(self, name, new)
 
-    def _drop(self, first: int, last: int) -> None:
-        used = self._episodes[: self._size]
-        low, high = np.searchsorted(used, (first, last + 1))
-        self._live[low:high] = False
-        if np.count_nonzero(self._live[: self._size]) * 2 < self._size:
-            self._compact()
+def _chunks(owners: NDArray[np.uint32], rows: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Return the chunks of some episodes, ascending."""
+    starts = np.searchsorted(owners, rows, side="left")
+    counts = np.searchsorted(owners, rows, side="right") - starts
+    offsets = np.cumsum(counts) - counts
+    chunks = np.repeat(starts - offsets, counts) + np.arange(counts.sum())
+    return chunks.astype(np.uint32)
 
-    def _compact(self) -> None:
-        """Let go of the dead rows, once they are the larger half."""
-        keep = np.flatnonzero(self._live[: self._size])
-        for name in ("_episodes", "_agents", "_times", "_live", "_vectors"):
-            setattr(self, name, getattr(self, name)[keep])
-        self._size = len(keep)
 
-    def search(self, query: NDArray[np.float32], k: int, allowed: EpisodeFilter) -> Neighbours:
-        """Return the `k` nearest of the allowed episodes, all of them when there are fewer.
+def _sketched(
+    segment: Segment,
+    mask: NDArray[np.bool_] | None,
+    owners: NDArray[np.uint32] | None,
+    left: int,
+    query: _Query,
+) -> NDArray[np.uint32]:
+    """Return the rows that sign bits, and then half codes, leave over."""
+    arrays = segment.arrays
+    signs = sign_bits(query.vector[None, :], arrays.whole("centre"))[0]
+    rows = hamming_nearest(
+        arrays.whole("bits"), signs, mask, owners, left, segment.scratch
+    )
+    keep = max(_COARSE_LEAST, _COARSE * query.k)
+    if len(rows) <= keep:
+        return rows
+    scales = arrays.whole("scales")
+    if query.frugal:
+        mine = rows if owners is None else owners[rows]
+        high = arrays.read("high", rows)
+        every = np.arange(len(rows), dtype=np.uint32)
+        return rows[coarse_nearest(high, scales[rows], query.codes, every, mine, keep)]
+    arrays.check_rows("high", rows)
+    return coarse_nearest(arrays["high"], scales, query.codes, rows, owners, keep)
 
-        Args:
-            query: float32[dim], unit length, rounded as stored vectors are.
-            k: How many, at least 1.
-            allowed: Applied before the choice, so it never costs answers.
 
-        Costs time in the number of allowed vectors; call `refresh` first.
-        """
-        rows = self._rows(allowed)
-        episodes, _ = top_k(
-            self._vectors[: self._size], query, self._episodes[: self._size], rows, k
+def _codes(part: Segment | Tail, rows: NDArray[np.uint32] | None) -> Sequence[NDArray[np.float32]]:
+    """Return the codes of a part, those of the given rows checked."""
+    names = ("high", "low", "scales", "errors")
+    if isinstance(part, Tail):
+        return [part[name] for name in names]
+    for name in names[:2]:
+        if rows is None:
+            part.arrays.check(name, 0, part.chunks)
+        else:
+            part.arrays.check_rows(name, rows)
+    return [part.arrays[name] for name in names[:2]] + [
+        part.arrays.whole(name) for name in names[2:]
+    ]
+
+
+def _certificate(query: _Query, matching: int, total: int) -> Certificate:
+    """Say what was done for a query."""
+    if query.sketched:
+        reason = (
+            f"{matching} of {total} episodes match: sign bits chose {query.considered} vectors"
+            " to compare"
         )
-        distances = self.distances(query, episodes)
-        # Float32 dot products choose the episodes; the exact distances have the last word.
-        order = np.lexsort((episodes, distances))
-        return Neighbours(episodes[order], distances[order])
-
-    def distances(
-        self, query: NDArray[np.float32], episodes: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """Return each episode's distance, float64[n], exact to zero; inf where it has no vector.
-
-        Args:
-            query: As for `search`.
-            episodes: int64[n], keys in any order.
-        """
-        used = self._episodes[: self._size]
-        starts = np.searchsorted(used, episodes, side="left")
-        counts = np.searchsorted(used, episodes, side="right") - starts
-        found = np.full(len(episodes), np.inf)
-        present = counts > 0
-        starts, counts = starts[present], counts[present]
-        if len(counts):
-            offsets = np.cumsum(counts) - counts
-            rows = np.repeat(starts - offsets, counts) + np.arange(counts.sum())
-            apart = self._vectors[rows].astype(np.float64) - query
-            each = np.sqrt(np.einsum("ij,ij->i", apart, apart))
-            found[present] = np.minimum.reduceat(each, offsets)
-        return found
-
-    def _rows(self, allowed: EpisodeFilter) -> NDArray[np.int64] | None:
-        """Return the rows to scan, None for all of them."""
-        used = slice(0, self._size)
-        columns = (self._episodes[used], self._agents[used], self._times[used], self._live[used])
-        mask = allowed_rows(self._store, allowed, *columns)
-        return None if mask.all() else np.flatnonzero(mask)
+    else:
+        reason = f"{matching} of {total} episodes match: every one was compared"
+    return Certificate(
+        accuracy=query.accuracy,
+        strategy="sketch" if query.sketched else "scan",
+        exact=not query.sketched,
+        matching=matching,
+        considered=query.considered,
+        reason=reason,
+    )

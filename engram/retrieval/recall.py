@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from engram._native import blend
-from engram.models import SearchResult
+from engram.index import Damaged, nearest, true_distances
+from engram.models import Certificate, SearchResult
 from engram.retrieval.spreading import similarity, spreading
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from engram.index import Adjacency, TextPostings, VectorIndex
+    from engram.index import Adjacency, EpisodeIndex, Neighbours
     from engram.storage import EpisodeFilter, Store
 
-MAX_K = 4096
+MAX_K: Final = 4096
 """The largest `k`, and the largest pool of candidates a side contributes."""
-MODES = ("hybrid", "cosine", "spreading")
-_POOL_PER_RESULT = 4
-_SEEDS_PER_RESULT = 3
+_POOL_PER_RESULT: Final = 4
+_SEEDS_PER_RESULT: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,7 @@ class Query:
         vector: float32[dim], unit length, rounded as stored vectors are.
         k: How many results at most.
         mode: One of `MODES`.
+        accuracy: One of `engram.index.ACCURACIES`.
         allowed: Which episodes may be returned.
         vector_weight: Share of the vector side, against `text_weight`.
         text_weight: Share of the keyword side.
@@ -46,6 +47,7 @@ class Query:
     vector: NDArray[np.float32]
     k: int
     mode: str
+    accuracy: str
     allowed: EpisodeFilter
     vector_weight: float = 0.5
     text_weight: float = 0.5
@@ -62,10 +64,11 @@ class _Ranking:
     episodes: NDArray[np.int64]
     scores: NDArray[np.float64]
     distances: NDArray[np.float64]
+    certificate: Certificate
 
 
 def recall(
-    store: Store, index: VectorIndex, words: TextPostings, adjacency: Adjacency, query: Query
+    store: Store, index: EpisodeIndex, adjacency: Adjacency, query: Query
 ) -> tuple[list[SearchResult], list[int]]:
     """Return the best episodes for a query, best first, and their keys.
 
@@ -75,19 +78,18 @@ def recall(
         min(k, matches) results: every filter applies before the choice. Ties are in insertion
         order, so the same store and query give the same answer.
     """
-    index.refresh()
-    if query.mode == "cosine":
-        ranking = _by_meaning(index, query)
-    elif query.mode == "spreading":
-        ranking = _by_association(store, index, adjacency, query)
-    else:
-        ranking = _by_both(index, words, query)
+    try:
+        index.refresh()
+        ranking = _RANKINGS[query.mode](store, index, adjacency, query)
+    except Damaged:
+        index.start_over()
+        ranking = _RANKINGS[query.mode](store, index, adjacency, query)
     kept = len(ranking.scores)
     if query.min_score is not None:
         kept = int(np.count_nonzero(ranking.scores >= query.min_score))
     episodes = store.episodes.fetch(ranking.episodes[:kept])
     results = [
-        SearchResult(episode, score, distance, episode.importance_score)
+        SearchResult(episode, score, distance, episode.importance_score, ranking.certificate)
         for episode, score, distance in zip(
             episodes, ranking.scores[:kept].tolist(), ranking.distances[:kept].tolist(), strict=True
         )
@@ -95,17 +97,21 @@ def recall(
     return results, ranking.episodes[:kept].tolist()
 
 
-def _by_meaning(index: VectorIndex, query: Query) -> _Ranking:
-    near = index.search(query.vector, query.k, query.allowed)
-    return _Ranking(near.episodes, similarity(near.distances), near.distances)
+def _near(index: EpisodeIndex, query: Query, k: int) -> Neighbours:
+    return nearest(index, query.vector, k, query.allowed, query.accuracy)
 
 
-def _by_both(index: VectorIndex, words: TextPostings, query: Query) -> _Ranking:
+def _by_meaning(_: Store, index: EpisodeIndex, __: Adjacency, query: Query) -> _Ranking:
+    near = _near(index, query, query.k)
+    return _Ranking(near.episodes, similarity(near.distances), near.distances, near.certificate)
+
+
+def _by_both(_: Store, index: EpisodeIndex, __: Adjacency, query: Query) -> _Ranking:
     """Blend the nearest and the best-matching candidates, each side scaled to 0..1."""
     pool = min(query.pool or _POOL_PER_RESULT * query.k, MAX_K)
     pool = max(pool, query.k)
-    near = index.search(query.vector, pool, query.allowed)
-    matches, match_scores = words.search(query.text, query.allowed, pool)
+    near = _near(index, query, pool)
+    matches, match_scores = index.match(query.text, query.allowed, pool)
     episodes, scores = blend(
         near.episodes,
         similarity(near.distances),
@@ -115,15 +121,21 @@ def _by_both(index: VectorIndex, words: TextPostings, query: Query) -> _Ranking:
         query.text_weight,
         query.k,
     )
-    return _Ranking(episodes, scores, index.distances(query.vector, episodes))
+    known = dict(zip(near.episodes.tolist(), near.distances.tolist(), strict=True))
+    others = [key for key in episodes.tolist() if key not in known]
+    if others:
+        keys = np.array(others, dtype=np.int64)
+        known.update(zip(others, true_distances(index, query.vector, keys).tolist(), strict=True))
+    distances = np.array([known[key] for key in episodes.tolist()], dtype=np.float64)
+    return _Ranking(episodes, scores, distances, near.certificate)
 
 
 def _by_association(
-    store: Store, index: VectorIndex, adjacency: Adjacency, query: Query
+    store: Store, index: EpisodeIndex, adjacency: Adjacency, query: Query
 ) -> _Ranking:
     """Rank the nearest episodes and those that activation spreads to from them."""
     seeds = min(_SEEDS_PER_RESULT * query.k, MAX_K)
-    near = index.search(query.vector, seeds, query.allowed)
+    near = _near(index, query, seeds)
     episodes, scores, distances = spreading(
         store,
         adjacency,
@@ -134,4 +146,9 @@ def _by_association(
         query.depth,
         query.decay,
     )
-    return _Ranking(episodes[: query.k], scores[: query.k], distances[: query.k])
+    best = slice(0, query.k)
+    return _Ranking(episodes[best], scores[best], distances[best], near.certificate)
+
+
+_RANKINGS: Final = {"hybrid": _by_both, "cosine": _by_meaning, "spreading": _by_association}
+MODES: Final = tuple(_RANKINGS)

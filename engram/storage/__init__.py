@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engram.storage.columns import ColumnBatch, origins
 from engram.storage.connection import MEMORY
 from engram.storage.embeddings import VectorBatch, as_stored
 from engram.storage.episodes import NewEpisode
@@ -12,12 +13,12 @@ from engram.storage.old_store import read_old_store
 from engram.storage.record_writer import RecordWriter
 from engram.storage.records import KINDS, Column, Record, RecordReader
 from engram.storage.store import Store
-from engram.storage.text import TermBatch
 
 __all__ = [
     "KINDS",
     "MEMORY",
     "Column",
+    "ColumnBatch",
     "Edges",
     "EpisodeFilter",
     "Evidence",
@@ -28,8 +29,8 @@ __all__ = [
     "RecordReader",
     "RecordWriter",
     "Store",
-    "TermBatch",
     "VectorBatch",
     "as_stored",
+    "origins",
     "read_old_store",
 ]

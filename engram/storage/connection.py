@@ -167,6 +167,11 @@ class Connection:
         """Whether the store lives and dies with this connection."""
         return self.path == MEMORY
 
+    @property
+    def encrypted(self) -> bool:
+        """Whether the file is under a key."""
+        return self._secret is not None
+
     def _open(self) -> None:
         # A store in memory has no other connection to be copied with.
         flags = WITH_URIS if self.in_memory else READ_WRITE

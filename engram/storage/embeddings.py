@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
+import apsw
 import numpy as np
 
 from engram.errors import CorruptStore
@@ -29,18 +30,14 @@ _BATCH = 8192
 
 @dataclass(frozen=True, slots=True)
 class VectorBatch:
-    """Vectors with what is needed to choose among them, in the order of their episodes.
+    """Vectors with their episodes.
 
     Attributes:
-        episodes: int64[n], non-decreasing: chunks of an episode lie side by side.
-        agents: int64[n], the agent of each episode; -1 where it has none.
-        times: int64[n], event times in microseconds.
+        episodes: int64[n], keys, non-decreasing: chunks of an episode lie side by side.
         vectors: float32[n, dim], unit length.
     """
 
     episodes: NDArray[np.int64]
-    agents: NDArray[np.int64]
-    times: NDArray[np.int64]
     vectors: NDArray[np.float32]
 
 
@@ -131,24 +128,39 @@ class Embeddings:
             CorruptStore: A vector is not finite or not of the model's dimension.
         """
         cursor = self._connection.execute(
-            "SELECT v.episode, coalesce(e.agent, -1), e.occurred_at, v.vector"
-            " FROM embedding AS v CROSS JOIN episode AS e ON e.id = v.episode"
-            " WHERE v.episode BETWEEN ? AND ? AND v.model = ? ORDER BY v.episode, v.chunk",
+            "SELECT episode, vector FROM embedding"
+            " WHERE episode BETWEEN ? AND ? AND model = ? ORDER BY episode, chunk",
             (first, last, model.id),
         )
         while rows := list(islice(cursor, _BATCH)):
             yield _batch(rows, model.dim)
 
+    def of(self, episodes: NDArray[np.int64], model: StoredModel) -> VectorBatch:
+        """Return the model's vectors of some episodes, given by ascending keys, int64[n].
 
-def _batch(rows: list[tuple[int, int, int, bytes]], dim: int) -> VectorBatch:
+        Raises:
+            CorruptStore: A vector is not finite or not of the model's dimension.
+        """
+        rows = self._connection.execute(
+            "SELECT v.episode, v.vector FROM carray(?) AS k CROSS JOIN embedding AS v"
+            " ON v.episode = k.value AND v.model = ?",
+            (apsw.carray(episodes), model.id),
+        ).fetchall()
+        if not rows:
+            none = np.empty((0, model.dim), dtype=np.float32)
+            return VectorBatch(np.empty(0, dtype=np.int64), none)
+        return _batch(rows, model.dim)
+
+
+def _batch(rows: list[tuple[int, bytes]], dim: int) -> VectorBatch:
     """Turn rows into columns; in a damaged file a row can hold anything."""
-    *keys, blobs = zip(*rows, strict=True)
+    keys, blobs = zip(*rows, strict=True)
     try:
-        episodes, agents, times = (np.array(column, dtype=np.int64) for column in keys)
+        episodes = np.array(keys, dtype=np.int64)
         vectors = np.frombuffer(b"".join(blobs), dtype=_STORED).reshape(len(rows), dim)
     except (TypeError, ValueError, OverflowError):
         vectors = np.full((1, 1), np.nan)
     if not np.isfinite(vectors).all():
         message = "a stored vector is not finite or not of its model's dimension"
         raise CorruptStore(message, "restore a backup")
-    return VectorBatch(episodes, agents, times, normalise(vectors.astype(np.float32)))
+    return VectorBatch(episodes, normalise(vectors.astype(np.float32)))

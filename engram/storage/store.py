@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
 
 from engram.errors import Busy, Closed, CorruptStore, EngramError, Forked, StoreFull
 from engram.models import Counts
@@ -12,6 +13,7 @@ from engram.storage import schema
 from engram.storage.access import AccessLog, Recall
 from engram.storage.agents import Agents
 from engram.storage.changes import Changes
+from engram.storage.columns import Columns
 from engram.storage.connection import Connection
 from engram.storage.consistency import Consistency
 from engram.storage.embedding_models import EmbeddingModels
@@ -33,12 +35,13 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
 
     from engram.models import StoredModel
+
+_SNAPSHOT: Final = "index"
 
 
 class Store:
@@ -79,8 +82,9 @@ class Store:
         self._agents = Agents(self._connection)
         self._residue = Residue(self._connection)
         self._changes = Changes(self._connection, self._residue)
-        self._labels = Labels(self._connection)
-        self.episodes = Episodes(self._connection, self._labels)
+        self.labels = Labels(self._connection)
+        self.columns = Columns(self._connection)
+        self.episodes = Episodes(self._connection, self.labels)
         self.models = EmbeddingModels(self._connection)
         self.embeddings = Embeddings(self._connection)
         self.strength = Strength(self._connection)
@@ -172,6 +176,35 @@ class Store:
         """Yield `(op, first, last)` of each write after `seq`, in order."""
         return self._changes.after(seq)
 
+    def snapshot(self) -> str | None:
+        """Return the name of the manifest that belongs to this state of the file, if any."""
+        found = self._connection.execute(
+            "SELECT value FROM store WHERE name = ?", (_SNAPSHOT,)
+        ).get
+        return found if isinstance(found, str) else None
+
+    def set_snapshot(self, name: str) -> None:
+        """Name the manifest that belongs to this state of the file."""
+        self._connection.execute(
+            "INSERT INTO store VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+            (_SNAPSHOT, name),
+        )
+
+    @property
+    def index_folder(self) -> Path | None:
+        """The folder beside the file for what is derived from it; None for a store in memory."""
+        return None if self._connection.in_memory else Path(f"{self._connection.path}-index")
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether the file is under a key: then nothing derived may be outside it."""
+        return self._connection.encrypted
+
+    @property
+    def has_residue(self) -> bool:
+        """Whether something was erased since the files were last made anew; in a transaction."""
+        return self._residue.due() is not None
+
     def note_recall(self, agent: str | None, query: str, at: int, episodes: Sequence[int]) -> None:
         """Keep a recall for the access log and write what waits when it is worth a commit.
 
@@ -247,7 +280,7 @@ class Store:
         """Yield the name of a file to write that takes the place of `dest`; see `Connection`."""
         return self._connection.replacing(dest)
 
-    def columns(self, table: str) -> tuple[Column, ...]:
+    def record_columns(self, table: str) -> tuple[Column, ...]:
         """Return the columns of a table that records carry."""
         with self.reading():
             return columns(self._connection, table)
@@ -257,7 +290,7 @@ class Store:
         return RecordWriter(
             self._connection,
             self._agents,
-            self._labels,
+            self.labels,
             self.graph,
             self.text,
             self._changes,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,7 +11,7 @@ from engram.errors import CorruptStore
 from engram.storage.segment import match_expression, query_terms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -30,25 +28,6 @@ _TOKENIZER: Final = ("unicode61", ["remove_diacritics", "2", "categories", "L* N
 
 _LONGEST_TERM = 32_768
 """Bytes; FTS5 cuts longer terms off there."""
-
-_BATCH = 2048
-
-
-@dataclass(frozen=True, slots=True)
-class TermBatch:
-    """Episodes with their terms and what is needed to choose among them, in insertion order.
-
-    Attributes:
-        episodes: int64[n], ascending.
-        agents: int64[n], the agent of each episode; -1 where it has none.
-        times: int64[n], event times in microseconds.
-        terms: The terms of each episode as the full-text table has them, n lists, with repeats.
-    """
-
-    episodes: NDArray[np.int64]
-    agents: NDArray[np.int64]
-    times: NDArray[np.int64]
-    terms: list[list[str]]
 
 
 class TextIndex:
@@ -127,36 +106,29 @@ class TextIndex:
         ).get
         return span
 
-    def terms_between(self, first: int, last: int) -> Iterator[TermBatch]:
-        """Yield the terms of the episodes `first` to `last`, both included.
+    def bodies(self, first: int, last: int) -> list[bytes]:
+        """Return the searchable texts of the episodes `first` to `last`, both included, in UTF-8.
 
         Raises:
             CorruptStore: A row holds what no episode has.
         """
-        tokenize = self._tokenizer()
-        cursor = self._connection.execute(
-            "SELECT e.id, coalesce(e.agent, -1), e.occurred_at, CAST(t.body AS BLOB)"
-            " FROM episode AS e CROSS JOIN episode_text AS t ON t.id = e.id"
-            " WHERE e.id BETWEEN ? AND ? ORDER BY e.id",
+        rows = self._connection.execute(
+            "SELECT CAST(coalesce(search_text, content) AS BLOB) FROM episode"
+            " WHERE id BETWEEN ? AND ? ORDER BY id",
             (first, last),
-        )
-        while rows := list(islice(cursor, _BATCH)):
-            *keys, bodies = zip(*rows, strict=True)
-            try:
-                episodes, agents, times = (np.array(column, dtype=np.int64) for column in keys)
-                terms = [tokenize(body) for body in bodies]
-            except (TypeError, ValueError, OverflowError):
-                # From nothing: the cause would quote the text.
-                message = "a stored episode is damaged"
-                raise CorruptStore(message, "restore a backup") from None
-            yield TermBatch(episodes, agents, times, terms)
+        ).fetchall()
+        bodies = [body for (body,) in rows]
+        if not all(isinstance(body, bytes) for body in bodies):
+            message = "a stored episode is damaged"
+            raise CorruptStore(message, "restore a backup")
+        return bodies
 
     def terms_of(self, query: str) -> list[str] | None:
         """Return the terms of a query as documents have them, repeats included.
 
         None where a term of the query is a phrase, or nothing, to the full-text table.
         """
-        tokenize = self._tokenizer()
+        tokenize = self.tokenizer()
         terms: list[str] = []
         for term in query_terms(query):
             found = tokenize(term.encode())
@@ -178,8 +150,8 @@ class TextIndex:
         ).get
         return count
 
-    def _tokenizer(self) -> Callable[[bytes], list[str]]:
-        """Return what splits a text into the table's terms."""
+    def tokenizer(self) -> Callable[[bytes], list[str]]:
+        """Return what splits a text into the table's terms; for the caller's transaction."""
         tokenize = self._connection.tokenizer(*_TOKENIZER)
 
         def terms(utf8: bytes) -> list[str]:

@@ -1,0 +1,241 @@
+"""What makes recall fast: the store's episodes as segments and a tail, up to a change sequence.
+
+SQLite is the truth. Before each search `refresh` applies what was committed since, by any thread or
+process, so a search sees every write made before it. Episodes enter at the end and keys only grow,
+so a refresh reads what is newer than the newest episode here and marks what was forgotten.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from engram.index import segment as segments
+from engram.index import words
+from engram.index.mapped import Damaged
+from engram.index.selection import LabelRows, Selection, Selector
+from engram.index.tail import Tail
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from engram.index.segment import Segment
+    from engram.index.shelf import Shelf
+    from engram.models import StoredModel
+    from engram.storage import EpisodeFilter, Store
+
+TAIL_ROWS: Final = 16_384
+"""Episodes beyond which the tail becomes a segment."""
+
+SEGMENT_ROWS: Final = 65_536
+"""Episodes read into one segment at a time."""
+
+_ROW_BYTES: Final = 100
+"""What an episode has beside its codes: columns, postings, sign bits."""
+
+DEFAULT_BUDGET: Final = 512 * 2**20
+
+WORDS_FROM: Final = 4096
+"""Stores with fewer episodes are left to FTS5: it answers them within a few milliseconds."""
+
+_EVERY_KEY: Final = 2**63 - 1
+_FILTERS_KEPT: Final = 8
+
+
+class EpisodeIndex:
+    """The episodes of a store, by vector, by word and by what filters ask.
+
+    Not thread-safe: used inside the store's transactions, which take turns.
+
+    Args:
+        store: The store; only read from.
+        model: The store's current model.
+        shelf: Where segments are kept; see `Shelf`.
+        budget: Bytes of memory to get by with.
+    """
+
+    def __init__(self, store: Store, model: StoredModel, shelf: Shelf, budget: int) -> None:
+        self.store = store
+        self.budget = budget
+        self.model = model
+        self.shelf = shelf
+        self.clear()
+
+    def clear(self) -> None:
+        """Let go of everything; the next refresh begins anew."""
+        self.covered = 0
+        self.segments: list[Segment] = []
+        self.tail = Tail(0, self.model.dim)
+        self._labels = LabelRows()
+        self._selections: dict[EpisodeFilter, list[Selection]] = {}
+
+    @property
+    def parts(self) -> list[Segment | Tail]:
+        """The segments, then the tail."""
+        return [*self.segments, self.tail]
+
+    @property
+    def documents(self) -> int:
+        """How many episodes there are."""
+        return sum(part.documents for part in self.parts)
+
+    @property
+    def size(self) -> int:
+        """The bytes that searching without a filter has in use."""
+        return sum(part.chunks for part in self.parts) * (self.model.dim + _ROW_BYTES)
+
+    @property
+    def frugal(self) -> bool:
+        """Whether codes are read when they are needed, instead of being kept in memory."""
+        return self.size > self.budget
+
+    def refresh(self) -> None:
+        """Apply the changes that the transaction around this call sees and the index lacks.
+
+        Raises:
+            CorruptStore: The store's rows are not what its change log says.
+        """
+        last = self.store.last_change()
+        if last == self.covered:
+            return
+        try:
+            if self.covered == 0:
+                self._open()
+            self._replay()
+            self._extend()
+        except BaseException:
+            # Half a change applied twice would be a wrong index: start over next time.
+            self.clear()
+            raise
+        self._selections.clear()
+        self.covered = last
+
+    def start_over(self) -> None:
+        """Let go of everything and build it from the store: a kept file is not what was written."""
+        self.shelf.distrust()
+        self.clear()
+        self.refresh()
+
+    def _open(self) -> None:
+        """Take what the shelf holds for this state of the store."""
+        try:
+            found = self.shelf.open(self.store.snapshot(), self.model)
+        except Damaged:
+            return
+        if found is not None:
+            self.covered, after, self.segments = found
+            self.tail = Tail(after, self.model.dim)
+
+    def _replay(self) -> None:
+        if self.covered == 0:
+            return
+        for op, first, last in self.store.changes_after(self.covered):
+            if op == "reembed":
+                model = self.store.model()
+                assert model is not None  # noqa: S101 - the change that names it was just read
+                self.model = model
+                self.clear()
+                return
+            if op == "forget":
+                for part in self.parts:
+                    if part.rows and part.first <= last and first <= part.last:
+                        part.forget(first, last)
+
+    def _extend(self) -> None:
+        """Read the episodes newer than the newest one here."""
+        while (end := self.store.columns.following(self.tail.last, SEGMENT_ROWS)) is not None:
+            begin = self.tail.last + 1
+            # So many keys may hold fewer episodes: then a segment is small, and merged later.
+            if not self.tail.rows and end - begin >= TAIL_ROWS:
+                self._add_segment(begin, end)
+                continue
+            for columns in self.store.columns.between(begin, end):
+                bounds = columns.keys[[0, -1]].tolist()
+                vectors = list(self.store.embeddings.between(*bounds, self.model))
+                self.tail.append(columns, segments.joined(vectors, self.model.dim))
+            if self.tail.rows > TAIL_ROWS:
+                self.seal()
+
+    def seal(self) -> None:
+        """Make a segment of the tail's episodes, in the caller's transaction."""
+        first, last = self.tail.first, self.tail.last
+        if self.tail.documents:
+            self._add_segment(first, last)
+        else:
+            self.tail = Tail(last, self.model.dim)
+
+    def _add_segment(self, first: int, last: int) -> None:
+        store = self.store
+        new = segments.from_store(
+            store.columns.between(first, last),
+            store.embeddings.between(first, last, self.model),
+            store.text.bodies(first, last),
+            store.text.tokenizer(),
+            self.model.dim,
+        )
+        self.segments.append(self.shelf.keep(new))
+        self.tail = Tail(last, self.model.dim)
+
+    def put(self, old: Sequence[Segment], new: Segment | None) -> bool:
+        """Put a merged segment in the place of those it was made of, in a transaction.
+
+        Returns:
+            Whether they were still here.
+        """
+        if not old or old[0] not in self.segments:
+            return False
+        at = self.segments.index(old[0])
+        if self.segments[at : at + len(old)] != list(old):
+            return False
+        self.segments[at : at + len(old)] = [] if new is None else [new]
+        self._labels.keep_only(set(self.parts))
+        self._selections.clear()
+        return True
+
+    def select(self, allowed: EpisodeFilter) -> list[Selection]:
+        """Return what a filter allows of each part; asked again, it costs nothing."""
+        found = self._selections.pop(allowed, None)
+        if found is None:
+            selector = Selector(self.store, allowed, self._labels)
+            found = [selector.select(part) for part in self.parts]
+        if len(self._selections) >= _FILTERS_KEPT:
+            del self._selections[next(iter(self._selections))]
+        self._selections[allowed] = found
+        return found
+
+    def match(
+        self, query: str, allowed: EpisodeFilter, limit: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the best matches by BM25 among the episodes a filter allows.
+
+        Arguments, result and errors are those of `TextIndex.search`, which a small store and a
+        query with phrases are left to. Costs time in the number of postings of the query's terms.
+        """
+        text = self.store.text
+        if not self.segments and self.tail.rows < WORDS_FROM:
+            return text.search(query, allowed, limit)
+        terms = text.terms_of(query)
+        if terms is None:
+            return text.search(query, allowed, limit)
+        self.tail.read_words(text.bodies, text.tokenizer())
+        parts = self.parts
+        chosen = self.select(allowed)
+        ranked = [
+            words.Part(
+                words=part.words,
+                live=part.live,
+                allowed=one.mask if one.rows is None else one.rows,
+                documents=part.documents,
+                tokens=part.tokens,
+            )
+            for part, one in zip(parts, chosen, strict=True)
+        ]
+        places, rows, scores = words.rank(ranked, terms, limit)
+        keys = np.empty(len(rows), dtype=np.int64)
+        for place, part in enumerate(parts):
+            here = places == place
+            keys[here] = part.keys[rows[here]]
+        return keys, scores

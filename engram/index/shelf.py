@@ -1,0 +1,217 @@
+"""Where segments are kept: files in a folder beside the store, or nowhere.
+
+The folder is derived from the store: delete it and nothing is lost. One manifest names the segments
+that belong together, the change sequence they cover and what was forgotten of them since. Which
+manifest is the valid one is said in the store itself, by a random name that is written in a
+transaction: a store that was copied, restored or moved names no manifest that is not its own.
+
+A segment is first written under the name of its process, and gets its own when a manifest names it,
+so a process that is killed leaves nothing that another could take for a part of the index.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shutil
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from engram.index import segment as segments
+from engram.index.mapped import ArraysWriter, Damaged, MappedArrays
+from engram.index.segment import Segment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from engram.models import StoredModel
+
+_SEGMENT: Final = ".segment"
+_MANIFEST: Final = ".manifest"
+_LOCK: Final = "lock"
+
+
+class Shelf:
+    """The segment files of a store.
+
+    Not thread-safe, but for `room` and `keep`, which only make new files.
+
+    Args:
+        folder: Where they are; None keeps every segment in memory.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._distrusted = False
+        self._named: set[Path] = set()
+        self.based_on: str | None = None
+        """The manifest that the store named when this instance last read or wrote one."""
+
+    @property
+    def keeps(self) -> bool:
+        """Whether there is a folder to keep segments in."""
+        return self._folder is not None
+
+    def distrust(self) -> None:
+        """Read no manifest until the next is written: a file is not what it was."""
+        self._distrusted = True
+
+    def give_up(self) -> None:
+        """Keep segments in memory from now on: there is no room, or no right to write."""
+        self._folder = None
+
+    def has(self, segment: Segment) -> bool:
+        """Say whether the manifest names a segment."""
+        return segment.arrays.path in self._named
+
+    def open(
+        self, name: str | None, model: StoredModel
+    ) -> tuple[int, int, list[Segment]] | None:
+        """Return what a manifest says: the change it covers, its last key, its segments.
+
+        Args:
+            name: The manifest that the store names.
+            model: The store's model.
+
+        Raises:
+            Damaged: A file is missing, or not what was written.
+        """
+        self.based_on = name
+        if name is None or self._folder is None or self._distrusted:
+            return None
+        manifest = MappedArrays(self._folder / f"{name}{_MANIFEST}", name)
+        facts = manifest.facts
+        if facts["model"] != [model.fingerprint, model.dim]:
+            return None
+        found = []
+        for place, identity in enumerate(facts["segments"]):
+            arrays = MappedArrays(self._folder / f"{identity}{_SEGMENT}", identity)
+            live = f"live.{place}"
+            found.append(Segment(arrays, manifest.whole(live) if live in manifest else None))
+        self._named = {one.arrays.path for one in found if one.arrays.path is not None}
+        return facts["covered"], facts["after"], found
+
+    def room(self) -> tuple[Path | None, str]:
+        """Return the file and the identity for a new segment; None when it stays in memory."""
+        identity = secrets.token_hex(16)
+        if self._folder is None:
+            return None, identity
+        return self._folder / f"{identity}.{os.getpid()}", identity
+
+    def keep(self, segment: Segment) -> Segment:
+        """Put a segment of the store's into a file, if there is room for one, and return it."""
+        path, identity = self.room()
+        if path is None:
+            return segment
+        try:
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            return segments.write(segment, path, identity)
+        except (OSError, Damaged):
+            self.give_up()
+            return segment
+
+    @contextmanager
+    def locked(self) -> Iterator[bool]:
+        """Hold the folder against other processes; yield whether that was possible."""
+        if self._folder is None or not self._folder.is_dir():
+            yield False
+            return
+        handle = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                yield False
+            else:
+                yield True
+        finally:
+            os.close(handle)
+
+    def write_manifest(
+        self,
+        covered: int,
+        after: int,
+        model: StoredModel,
+        chosen: Sequence[Segment],
+        live: Sequence[NDArray[np.bool_] | None],
+    ) -> str | None:
+        """Write a manifest and return its name, which the store has to be told; None if it failed.
+
+        Args:
+            covered: The change sequence up to which forgotten episodes are marked.
+            after: The key of the last episode covered.
+            model: The store's model.
+            chosen: The segments, in order.
+            live: Which of their episodes are still there.
+        """
+        name = secrets.token_hex(16)
+        arrays = {
+            f"live.{place}": mask for place, mask in enumerate(live) if mask is not None
+        }
+        identities = []
+        try:
+            for one in chosen:
+                path = one.arrays.path
+                if path is None or self._folder is None:
+                    return None
+                identity = path.name.partition(".")[0]
+                final = self._folder / f"{identity}{_SEGMENT}"
+                if path != final:
+                    path.rename(final)
+                    one.arrays.path = final
+                elif not final.exists():
+                    return None
+                identities.append(identity)
+            facts: dict[str, Any] = {
+                "covered": covered,
+                "after": after,
+                "model": [model.fingerprint, model.dim],
+                "segments": identities,
+            }
+            layout = {key: (mask.dtype, mask.shape) for key, mask in arrays.items()}
+            manifest = self._folder / f"{name}{_MANIFEST}"
+            with ArraysWriter(manifest, name, facts, layout) as file:
+                for key, mask in arrays.items():
+                    file[key][...] = mask
+                file.finish()
+        except OSError:
+            return None
+        return name
+
+    def settle(self, name: str, chosen: Sequence[Segment]) -> None:
+        """Take away every file that a manifest, which the store names now, has no use for."""
+        assert self._folder is not None  # noqa: S101 - a manifest was written into it
+        self.based_on = name
+        self._distrusted = False
+        self._named = {one.arrays.path for one in chosen if one.arrays.path is not None}
+        kept = {f"{name}{_MANIFEST}", _LOCK} | {path.name for path in self._named}
+        for file in self._folder.iterdir():
+            if file.name not in kept and not self._of_another(file):
+                file.unlink(missing_ok=True)
+
+    @staticmethod
+    def _of_another(file: Path) -> bool:
+        """Say whether another process that lives may still give a file its name."""
+        owner = file.name.split(".")[1] if "." in file.name else ""
+        if not owner.isdigit() or int(owner) == os.getpid():
+            return False
+        try:
+            os.kill(int(owner), 0)
+        except ProcessLookupError:
+            return False
+        except OSError:
+            return True
+        return True
+
+    def clear(self) -> None:
+        """Take every file away."""
+        self._named = set()
+        if self._folder is not None:
+            with suppress(OSError):
+                shutil.rmtree(self._folder)

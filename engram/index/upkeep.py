@@ -1,0 +1,184 @@
+"""Upkeep of an index: merging segments, leaving forgotten episodes out, keeping what was made.
+
+Nothing here makes a write wait. Merging reads what never changes, without a transaction; putting
+the result in its place takes one short transaction, and so does naming the new manifest.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from engram.errors import Busy, Closed, Forked, StoreFull
+from engram.index import segment as segments
+from engram.index.segment import Segment
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engram.index.episode_index import EpisodeIndex
+
+_RATIO: Final = 3
+"""A segment is merged with the newer ones once they hold a third of its episodes: every episode is
+copied a few times in its life, and a store has a few segments."""
+
+_KEPT_FROM: Final = 8192
+"""Episodes from which a store has files beside it."""
+
+_AT_CLOSE: Final = 131_072
+"""Episodes that closing may merge; more are left to the background."""
+
+
+def due(found: Sequence[Segment], most: int | None = None) -> list[Segment]:
+    """Return the segments to merge next, none when all is well.
+
+    Args:
+        found: The segments of an index, in order.
+        most: Episodes to merge at most.
+    """
+    for one in found:
+        if one.documents * 4 < one.rows * 3 and (most is None or one.documents <= most):
+            return [one]
+    at, total = len(found) - 1, found[-1].documents if found else 0
+    while at > 0 and found[at - 1].documents < _RATIO * total:
+        if most is not None and total + found[at - 1].documents > most:
+            break
+        at -= 1
+        total += found[at].documents
+    return list(found[at:]) if len(found) - at > 1 else []
+
+
+class Upkeep:
+    """Keeps one index in shape.
+
+    Thread-safe: one thread works at a time.
+
+    Args:
+        index: The index.
+    """
+
+    def __init__(self, index: EpisodeIndex) -> None:
+        self._index = index
+        # Held while segments are merged and published; taken before any transaction.
+        self._working = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._stop = threading.Event()
+
+    def start(self) -> None:
+        """Work in the background if there is anything to do; called outside any transaction."""
+        if self._working.locked() or self._stop.is_set():
+            return
+        if due(self._index.segments) or self._unpublished():
+            self._thread = threading.Thread(target=self._run, name="engram-upkeep", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        # A store that is busy, full or closed meanwhile: a later recall starts this again.
+        with suppress(Busy, Closed, Forked, StoreFull):
+            self._work(None)
+
+    def stop(self) -> None:
+        """Let the background finish its merge and do no more."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def maintain(self) -> None:
+        """Bring the index up to date, merge what should be and keep it; outside a transaction."""
+        index = self._index
+        with index.store.reading():
+            index.refresh()
+            if index.tail.rows and index.documents >= _KEPT_FROM:
+                index.seal()
+        self._work(None)
+
+    def finish(self) -> None:
+        """Keep what was made, before the store is closed; outside a transaction."""
+        index = self._index
+        if not index.segments or not index.shelf.keeps:
+            return
+        with index.store.reading():
+            index.refresh()
+            if index.tail.rows * 16 >= _KEPT_FROM:
+                index.seal()
+        self._work(_AT_CLOSE)
+
+    def scrub(self) -> None:
+        """Leave nothing of a forgotten episode in any file; outside a transaction."""
+        index = self._index
+        with self._working:
+            with index.store.reading():
+                index.refresh()
+                old = [one for one in index.segments if one.live is not None]
+            for one in old:
+                self._merge([one])
+            if not self._publish():
+                index.shelf.clear()
+
+    def _work(self, most: int | None) -> None:
+        with self._working:
+            while not (most is None and self._stop.is_set()) and (
+                old := due(self._index.segments, most)
+            ):
+                self._merge(old)
+            if self._unpublished():
+                self._publish()
+
+    def _merge(self, old: list[Segment]) -> None:
+        index = self._index
+        with index.store.reading():
+            before = [None if one.live is None else one.live.copy() for one in old]
+        path, identity = index.shelf.room()
+        try:
+            new = segments.merge(old, before, path, identity)
+        except OSError:
+            index.shelf.give_up()
+            new = segments.merge(old, before, None, identity)
+        with index.store.reading():
+            if new is not None:
+                new = _without_forgotten(new, old, before)
+            index.put(old, new)
+
+    def _unpublished(self) -> bool:
+        """Say whether the index has segments that no manifest names."""
+        shelf = self._index.shelf
+        return shelf.keeps and any(not shelf.has(one) for one in self._index.segments)
+
+    def _publish(self) -> bool:
+        """Write a manifest and name it in the store; return whether that was possible."""
+        index, shelf = self._index, self._index.shelf
+        with shelf.locked() as held:
+            if not held:
+                return False
+            with index.store.reading():
+                index.refresh()
+                chosen = list(index.segments)
+                live = [None if one.live is None else one.live.copy() for one in chosen]
+                covered, after = index.covered, index.tail.first - 1
+                model, named = index.model, index.store.snapshot()
+            if named != shelf.based_on:
+                # Another process was quicker: its segments are as good.
+                index.clear()
+                return False
+            name = shelf.write_manifest(covered, after, model, chosen, live)
+            if name is None:
+                return False
+            with index.store.writing():
+                index.store.set_snapshot(name)
+            shelf.settle(name, chosen)
+            return True
+
+
+def _without_forgotten(
+    new: Segment, old: Sequence[Segment], before: Sequence[np.ndarray | None]
+) -> Segment:
+    """Mark in a merged segment what was forgotten while it was made."""
+    masks = []
+    for one, mask in zip(old, before, strict=True):
+        now = np.ones(one.rows, dtype=np.bool_) if one.live is None else one.live
+        masks.append(now if mask is None else now[mask])
+    live = np.concatenate(masks)
+    return new if live.all() else Segment(new.arrays, live)
