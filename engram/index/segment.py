@@ -108,6 +108,11 @@ class Segment:
         """The row of each chunk's episode, uint32[m]; None where chunk and episode are one."""
         return self.arrays.whole("owners") if "owners" in self.arrays else None
 
+    @cached_property
+    def scratch(self) -> NDArray[np.uint16]:
+        """Room for a number per chunk, for the kernel that fills it first."""
+        return np.empty(self.chunks, dtype=np.uint16)
+
     def agent_rows(self, agent: int) -> NDArray[np.uint32] | None:
         """Return an agent's rows, ascending; None when they are all the rows there are."""
         ids = self.arrays.whole("agent_ids")
