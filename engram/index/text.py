@@ -36,6 +36,7 @@ BUILD_COST = 16
 """Building costs about as much for each episode as FTS5 takes for this many postings."""
 
 _LEAST_TAIL = 4096
+_ASIDE: Final = 255
 
 
 class TextPostings:
@@ -69,7 +70,6 @@ class TextPostings:
         self._times = np.empty(0, dtype=np.int64)
         self._lengths = np.empty(0, dtype=np.uint32)
         self._live = np.empty(0, dtype=np.bool_)
-        self._scratch = np.empty(0)
         self._vocabulary: dict[str, int] = {}
         # Postings are pairs of a row and a frequency: those of a term lie together, those of
         # episodes added since are in the tail.
@@ -108,31 +108,32 @@ class TextPostings:
     def _rank(
         self, terms: Sequence[str], allowed: EpisodeFilter, limit: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        postings: list[NDArray[np.uint32]] = []
-        places: list[int] = []
-        for place, term in enumerate(terms):
-            number = self._vocabulary.get(term)
-            if number is not None:
-                found = self._postings(number)
-                postings += found
-                places += [place] * len(found)
         shown = self._shown(allowed)
         if self._tokens == 0 or (shown is not None and not shown.any()):
             return np.empty(0, dtype=np.int64), np.empty(0)
-        rows, scores = bm25(
-            postings,
-            np.array(places, dtype=np.int64),
+        none = np.empty((0, 2), dtype=np.uint32)
+        lists = [np.concatenate((none, *self._postings(term))) for term in terms]
+        ends = np.cumsum([0, *map(len, lists)])
+        rows, frequencies = np.concatenate((none, *lists)).T
+        large = np.flatnonzero(frequencies >= _ASIDE)
+        part = (
             self._lengths[: self._size],
-            self._documents,
-            self._tokens / self._documents,
+            rows.copy(),
+            np.minimum(frequencies, _ASIDE).astype(np.uint8),
+            large,
+            frequencies[large],
             None if self._documents == self._size else self._live[: self._size],
             shown,
-            self._scratch[: self._size],
-            limit,
         )
-        return self._episodes[rows], scores
+        ranges = np.stack((ends[:-1], ends[1:]), axis=1)[np.newaxis]
+        mean = self._tokens / self._documents
+        _, found, scores = bm25([part], ranges, self._documents, mean, limit)
+        return self._episodes[found], scores
 
-    def _postings(self, number: int) -> list[NDArray[np.uint32]]:
+    def _postings(self, term: str) -> list[NDArray[np.uint32]]:
+        number = self._vocabulary.get(term)
+        if number is None:
+            return []
         found = []
         if number + 1 < len(self._starts):
             found.append(self._pairs[self._starts[number] : self._starts[number + 1]])
@@ -211,7 +212,7 @@ class TextPostings:
         return (distinct >> 32).astype(np.int32), pairs
 
     def _grow(self, capacity: int) -> None:
-        for name in ("_episodes", "_agents", "_times", "_lengths", "_live", "_scratch"):
+        for name in ("_episodes", "_agents", "_times", "_lengths", "_live"):
             old = getattr(self, name)
             new = np.zeros(capacity, dtype=old.dtype)
             new[: self._size] = old[: self._size]
@@ -252,7 +253,7 @@ class TextPostings:
         renumbered = (np.cumsum(live) - 1).astype(np.uint32)
         self._pairs[:, 0] = renumbered[self._pairs[:, 0]]
         keep = np.flatnonzero(live)
-        for name in ("_episodes", "_agents", "_times", "_lengths", "_live", "_scratch"):
+        for name in ("_episodes", "_agents", "_times", "_lengths", "_live"):
             setattr(self, name, getattr(self, name)[keep])
         self._size = len(keep)
         used = np.diff(self._starts) > 0
