@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 from typing import Final
 
-__all__ = ["NATIVE", "blend", "bm25", "decay", "spread", "top_k"]
+__all__ = [
+    "NATIVE", "blend", "bm25", "decay", "find_terms", "invert", "merge", "spread", "top_k",
+]  # fmt: skip
 
 NATIVE: Final[bool] = os.environ.get("ENGRAM_NATIVE") != "0"
 """Whether the compiled kernels are selected."""
@@ -19,9 +21,10 @@ if NATIVE:
     try:
         from engram._native.blend import blend
         from engram._native.decay import decay
-        from engram._native.postings import bm25
+        from engram._native.postings import bm25, find_terms
         from engram._native.scan import top_k
         from engram._native.spreading import spread
+        from engram._native.tokens import invert, merge
     except ImportError as error:
         _message = (
             "the compiled kernels of engram cannot be loaded; rebuild them with"
@@ -32,6 +35,7 @@ if NATIVE:
 else:
     from engram._native.twins.blend import blend
     from engram._native.twins.decay import decay
-    from engram._native.twins.postings import bm25
+    from engram._native.twins.postings import bm25, find_terms
     from engram._native.twins.scan import top_k
     from engram._native.twins.spreading import spread
+    from engram._native.twins.tokens import invert, merge

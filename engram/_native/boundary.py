@@ -15,9 +15,13 @@ from typing import TYPE_CHECKING, SupportsIndex
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-__all__ = ["INT64_MAX", "INT64_MIN", "array", "length", "real", "whole"]
+__all__ = [
+    "INT64_MAX", "INT64_MIN", "array", "length", "ranked_parts", "real", "whole", "word_indexes",
+]  # fmt: skip
 
 INT64_MIN = -(2**63)
 INT64_MAX = 2**63 - 1
@@ -98,3 +102,79 @@ def real(name: str, value: float, least: float = -math.inf) -> float:
         message = f"{name} must be at least {least:g}"
         raise ValueError(message)
     return number
+
+
+_POSTINGS = (
+    ("rows", np.uint32),
+    ("frequencies", np.uint8),
+    ("large", np.int64),
+    ("large_frequencies", np.uint32),
+)
+_INDEX = (
+    ("lengths", np.uint32),
+    ("term_bytes", np.uint8),
+    ("term_ends", np.int64),
+    ("starts", np.int64),
+    *_POSTINGS,
+)
+
+
+def word_indexes(
+    parts: Sequence[tuple[NDArray[np.generic], ...]],
+    live: Sequence[NDArray[np.bool_] | None],
+) -> None:
+    """Require inverted indexes of words, as `tokens.invert` returns them, and a mask for each."""
+    if len(live) != len(parts):
+        message = f"live must have one element per part: {len(parts)}, not {len(live)}"
+        raise ValueError(message)
+    for part, mask in zip(parts, live, strict=True):
+        if len(part) != len(_INDEX):
+            message = f"parts must be tuples of {len(_INDEX)} arrays, not {len(part)}"
+            raise ValueError(message)
+        for (name, dtype), values in zip(_INDEX, part, strict=True):
+            array(name, values, dtype)
+        length("starts", part[3], len(part[2]) + 1, "term, and one for the end")
+        _postings(*part[4:])
+        _mask("live", mask, len(part[0]))
+
+
+def ranked_parts(
+    parts: Sequence[tuple[NDArray[np.generic], ...]], ranges: NDArray[np.int64]
+) -> None:
+    """Require what `postings.bm25` ranks: indexes without vocabulary, their masks, and ranges."""
+    array("ranges", ranges, np.int64, 3)
+    if ranges.shape[0] != len(parts) or ranges.shape[2] != 2:
+        message = f"ranges must have the shape ({len(parts)}, terms, 2), not {ranges.shape}"
+        raise ValueError(message)
+    for part, pairs in zip(parts, ranges, strict=True):
+        if len(part) != len(_POSTINGS) + 3:
+            message = f"parts must be tuples of {len(_POSTINGS) + 3} values, not {len(part)}"
+            raise ValueError(message)
+        array("lengths", part[0], np.uint32)
+        for (name, dtype), values in zip(_POSTINGS, part[1:5], strict=True):
+            array(name, values, dtype)
+        _postings(*part[1:5])
+        _mask("live", part[5], len(part[0]))
+        if getattr(part[6], "dtype", None) == np.uint32:
+            array("allowed", part[6], np.uint32)
+        else:
+            _mask("allowed", part[6], len(part[0]))
+        if np.any(pairs < 0) or np.any(pairs[:, 0] > pairs[:, 1]) or np.any(pairs > len(part[1])):
+            message = "ranges must lie within the postings of their part"
+            raise ValueError(message)
+
+
+def _postings(
+    rows: NDArray[np.generic],
+    frequencies: NDArray[np.generic],
+    large: NDArray[np.generic],
+    large_frequencies: NDArray[np.generic],
+) -> None:
+    length("frequencies", frequencies, len(rows), "posting")
+    length("large_frequencies", large_frequencies, len(large), "element of large")
+
+
+def _mask(name: str, mask: NDArray[np.generic] | None, rows: int) -> None:
+    if mask is not None:
+        array(name, mask, np.bool_)
+        length(name, mask, rows, "row")

@@ -1,18 +1,28 @@
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["bm25"]
+__all__ = ["bm25", "find_terms"]
+
+_Part: TypeAlias = tuple[
+    NDArray[np.uint32],
+    NDArray[np.uint32],
+    NDArray[np.uint8],
+    NDArray[np.int64],
+    NDArray[np.uint32],
+    NDArray[np.bool_] | None,
+    NDArray[np.bool_] | NDArray[np.uint32] | None,
+]
 
 def bm25(
-    postings: Sequence[NDArray[np.uint32]],
-    terms: NDArray[np.int64],
-    lengths: NDArray[np.uint32],
+    parts: Sequence[_Part],
+    ranges: NDArray[np.int64],
     documents: int,
     mean: float,
-    live: NDArray[np.bool_] | None,
-    allowed: NDArray[np.bool_] | None,
-    scratch: NDArray[np.float64],
     k: int,
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]: ...
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]: ...
+def find_terms(
+    term_bytes: NDArray[np.uint8], term_ends: NDArray[np.int64], wanted: Sequence[bytes]
+) -> NDArray[np.int64]: ...

@@ -1,152 +1,180 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # cython: embedsignature=False, freethreading_compatible=True
-"""Ranked keyword retrieval over postings in memory."""
+"""Ranked keyword retrieval over postings."""
 
 import numpy as np
 
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t
-from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
 from engram._native import boundary
 
-__all__ = ["bm25"]
+__all__ = ["bm25", "find_terms"]
 
 
 cdef extern from "postings.hpp" namespace "engram" nogil:
-    cppclass Posting:
+    cppclass PostingRange:
         pass
 
-    cppclass PostingList:
-        const Posting* first
-        size_t count
-        int64_t term
-
-    cppclass Bm25Input:
-        const PostingList* lists
-        size_t list_count
+    cppclass RankedPart:
         const uint32_t* lengths
-        size_t rows
-        double documents
-        double mean
+        size_t row_count
+        const uint32_t* rows
+        const uint8_t* frequencies
+        const int64_t* large
+        const uint32_t* large_frequencies
+        size_t large_count
         const uint8_t* live
         const uint8_t* allowed
+        const uint32_t* listed
+        size_t listed_count
+        const PostingRange* ranges
 
-    cbool postings_in_range(const Bm25Input&)
     size_t c_bm25 "engram::bm25"(
-        const Bm25Input&, double*, size_t, int64_t*, double*
+        const vector[RankedPart]&, size_t, double, double, size_t, int64_t*, int64_t*, double*
+    ) except +
+    int64_t find_term(
+        const char*, size_t, const int64_t*, size_t, const char*, size_t
     ) except +
 
 
-def bm25(postings, terms, lengths, documents, mean, live, allowed, scratch, k):
+def find_terms(term_bytes, term_ends, wanted):
+    """Find terms among others that are sorted by their bytes.
+
+    Takes O(log t) comparisons for each.
+
+    Args:
+        term_bytes: uint8, t distinct terms, one after the other in the order of their bytes.
+        term_ends: int64 [t], where each ends there.
+        wanted: Bytes objects.
+
+    Returns:
+        The number of each wanted term, -1 where it is not there; int64 [len(wanted)].
+
+    Raises:
+        TypeError: An argument is not of its type.
+        ValueError: A shape, the memory layout or a term's end is not as described; the message
+            names the argument.
+    """
+    boundary.array("term_bytes", term_bytes, np.uint8)
+    boundary.array("term_ends", term_ends, np.int64)
+    terms = tuple(wanted)
+    numbers = np.full(len(terms), -1, np.int64)
+    for term in terms:
+        if type(term) is not bytes:
+            raise TypeError(f"wanted must be bytes objects, not {type(term).__name__}")
+    if len(terms) == 0 or len(term_bytes) == 0 or len(term_ends) == 0:
+        return numbers
+    cdef const uint8_t[::1] byte_view = term_bytes
+    cdef const int64_t[::1] end_view = term_ends
+    cdef int64_t[::1] number_view = numbers
+    cdef size_t place
+    for place in range(len(terms)):
+        term = terms[place]
+        number_view[place] = find_term(
+            <const char*> &byte_view[0], byte_view.shape[0], &end_view[0], end_view.shape[0],
+            PyBytes_AS_STRING(term), PyBytes_GET_SIZE(term),
+        )
+    return numbers
+
+
+def bm25(parts, ranges, documents, mean, k):
     """Rank rows by BM25 as SQLite's FTS5 computes it, bit for bit.
 
     A row's score is the sum over the query's terms, in their order, of
     `idf * (f * (k1 + 1)) / (f + k1 * (1 - b + b * length / mean))` with f the term's frequency in
     the row, k1 = 1.2, b = 0.75 and `idf = ln((documents - hits + 0.5) / (hits + 0.5))`, 1e-6 where
-    that is not positive. A term's hits are the live rows among its postings. One thread does the
-    work in the order of the lists, so the bits do not depend on the machine.
+    that is not positive. A term's hits are the live rows among its postings in all parts. One
+    thread does the work in the order of the terms, so the bits do not depend on the machine.
 
-    Takes O(p + r·log k) time for p postings and the r rows they touch, plus O(n) only where p is
-    more than an eighth of n. The GIL is released meanwhile; the arrays must not be written to, and
-    two calls must not share `scratch`.
+    Takes O(p + n + r·log k) time for p postings of the terms, n rows of the parts that have many of
+    them, and r rows that displace others; in a part with m listed rows at most O(m·log p) for each
+    term. The GIL is released meanwhile; the arrays must not be written to.
 
     Args:
-        postings: uint32 [c, 2] arrays, C-contiguous: a row and the term's frequency in it. A row
-            stands at most once among the lists of a term.
-        terms: int64 [len(postings)], non-decreasing; which term of the query each array is of. A
-            term that the query has twice is two terms here.
-        lengths: uint32 [n]; the number of terms in each row.
-        documents: How many documents there are, at least 1.
+        parts: Tuples (lengths, rows, frequencies, large, large_frequencies, live, allowed), each an
+            index as `invert` returns it, without its vocabulary. `live`: bool [n], the rows that
+            count as hits and may be returned, or None for all; `allowed`: bool [n] or, ascending,
+            uint32 [m], the rows that may be returned where they are live; or None for all.
+        ranges: int64 [len(parts), t, 2], the first of the postings of each term in each part and
+            their end. A term that the query has twice is two terms here.
+        documents: How many live documents there are, at least 1.
         mean: Their mean length; more than 0.
-        live: bool [n], the rows that count as hits, or None for all.
-        allowed: bool [n], the rows that may be returned, a part of the live ones; or None for all
-            of those.
-        scratch: float64 [n], zeros; zeros again when this returns.
         k: How many rows to return at most; at least 1.
 
     Returns:
-        The rows, int64 [r], and their scores, float64 [r], by score descending and then row
-        ascending; r is min(k, allowed rows with any of the terms).
+        The parts, int64 [r], the rows, int64 [r], and their scores, float64 [r], by score
+        descending and then part and row ascending; r is min(k, allowed live rows with any of the
+        terms).
 
     Raises:
         TypeError: An argument is not an array of its element type, or not a number.
-        ValueError: A shape, the memory layout, the order of `terms`, a row number or a number is
-            not as described; the message names the argument.
+        ValueError: A shape, the memory layout, an order or a number is not as described; the
+            message names the argument. Where rows are allowed by a list, those of the postings are
+            trusted to ascend: the result is undefined if they do not.
     """
-    lists = tuple(postings)
-    for values in lists:
-        boundary.array("postings", values, np.uint32, 2)
-        if values.shape[1] != 2:
-            raise ValueError("postings must have two columns, a row and a frequency")
-    boundary.array("terms", terms, np.int64)
-    boundary.length("terms", terms, len(lists), "array of postings")
-    boundary.array("lengths", lengths, np.uint32)
+    taken = tuple(tuple(part) for part in parts)
+    boundary.ranked_parts(taken, ranges)
     documents = boundary.whole("documents", documents, 1)
     mean = boundary.real("mean", mean, 0.0)
     if mean == 0.0:
         raise ValueError("mean must be more than 0")
-    for name, mask in (("live", live), ("allowed", allowed)):
-        if mask is not None:
-            boundary.array(name, mask, np.bool_)
-            boundary.length(name, mask, len(lengths), "row")
-    boundary.array("scratch", scratch, np.float64)
-    boundary.length("scratch", scratch, len(lengths), "row")
     k = boundary.whole("k", k, 1)
-    if np.any(terms[1:] < terms[:-1]):
-        raise ValueError("terms must be non-decreasing")
 
-    cdef const uint32_t[:, ::1] list_view
-    cdef const int64_t[::1] term_view = terms
-    cdef const uint32_t[::1] length_view = lengths
-    cdef const uint8_t[::1] live_view
-    cdef const uint8_t[::1] allowed_view
-    cdef double[::1] scratch_view = scratch
-    cdef vector[PostingList] borrowed
-    cdef PostingList entry
-    cdef size_t total = 0
-    cdef size_t position
-    # Borrowed pointers: `lists` and the views keep every array alive until this function returns.
-    for position in range(len(lists)):
-        list_view = lists[position]
-        if list_view.shape[0]:
-            entry.first = <const Posting*> &list_view[0, 0]
-            entry.count = list_view.shape[0]
-            entry.term = term_view[position]
-            borrowed.push_back(entry)
-            total += entry.count
-    cdef size_t limit = min(k, total, len(lengths))
+    cdef vector[RankedPart] borrowed
+    cdef RankedPart part
+    cdef const uint32_t[::1] lengths, rows, large_frequencies, listed
+    cdef const uint8_t[::1] frequencies, mask
+    cdef const int64_t[::1] large
+    cdef const int64_t[:, :, ::1] range_view = ranges
+    cdef size_t number
+    cdef size_t terms = ranges.shape[1]
+    cdef uint32_t no_row = 0
+    cdef size_t limit = 0
+    # Borrowed pointers: `taken` and `ranges` keep every array alive until this function returns.
+    for number in range(len(taken)):
+        lengths, rows, frequencies, large, large_frequencies, live, allowed = taken[number]
+        part.row_count = lengths.shape[0]
+        part.lengths = &lengths[0] if lengths.shape[0] else NULL
+        part.rows = &rows[0] if rows.shape[0] else NULL
+        part.frequencies = &frequencies[0] if rows.shape[0] else NULL
+        part.large_count = large.shape[0]
+        part.large = &large[0] if large.shape[0] else NULL
+        part.large_frequencies = &large_frequencies[0] if large.shape[0] else NULL
+        part.live = part.allowed = NULL
+        part.listed = NULL
+        part.listed_count = 0
+        if live is not None and len(live):
+            mask = live.view(np.uint8)
+            part.live = &mask[0]
+        if allowed is not None and allowed.dtype == np.uint32:
+            listed = allowed
+            part.listed_count = listed.shape[0]
+            part.listed = &listed[0] if listed.shape[0] else &no_row
+        elif allowed is not None and len(allowed):
+            mask = allowed.view(np.uint8)
+            part.allowed = &mask[0]
+        part.ranges = <const PostingRange*> &range_view[number, 0, 0] if terms else NULL
+        borrowed.push_back(part)
+        limit += part.row_count if part.listed == NULL else part.listed_count
+    limit = min(limit, k)
+    found_parts = np.empty(limit, np.int64)
     found_rows = np.empty(limit, np.int64)
     found_scores = np.empty(limit, np.float64)
-    if total == 0:
-        return found_rows, found_scores
-    if len(lengths) == 0:
-        raise ValueError("postings must name rows in [0, number of rows)")
+    if limit == 0 or terms == 0:
+        return found_parts[:0], found_rows[:0], found_scores[:0]
 
-    cdef Bm25Input ranked
-    ranked.lists = borrowed.data()
-    ranked.list_count = borrowed.size()
-    ranked.lengths = &length_view[0]
-    ranked.rows = length_view.shape[0]
-    ranked.documents = documents
-    ranked.mean = mean
-    ranked.live = NULL
-    ranked.allowed = NULL
-    if live is not None:
-        live_view = live.view(np.uint8)
-        ranked.live = &live_view[0]
-    if allowed is not None:
-        allowed_view = allowed.view(np.uint8)
-        ranked.allowed = &allowed_view[0]
+    cdef double document_count = documents
+    cdef double mean_length = mean
+    cdef int64_t[::1] part_out = found_parts
     cdef int64_t[::1] row_out = found_rows
     cdef double[::1] score_out = found_scores
-    cdef cbool sound
-    cdef size_t found = 0
+    cdef size_t found
     with nogil:
-        sound = postings_in_range(ranked)
-        if sound:
-            found = c_bm25(ranked, &scratch_view[0], limit, &row_out[0], &score_out[0])
-    if not sound:
-        raise ValueError("postings must name rows in [0, number of rows)")
-    return found_rows[:found], found_scores[:found]
+        found = c_bm25(
+            borrowed, terms, document_count, mean_length, limit,
+            &part_out[0], &row_out[0], &score_out[0],
+        )
+    return found_parts[:found], found_rows[:found], found_scores[:found]

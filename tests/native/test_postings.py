@@ -12,146 +12,196 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from engram._native.postings import bm25
+from engram._native.postings import bm25, find_terms
 from engram._native.twins.postings import bm25 as twin
+from engram._native.twins.postings import find_terms as find_twin
 
 Agree = Callable[..., Any]
 Refuse = Callable[..., tuple[type[Exception], str]]
+LENGTHS = [0, 1, 7, 255, 256, 90_000]
+FREQUENCIES = [1, 1, 2, 4, 5, 254, 255, 256, 70_000]
 
 
-def reference(case: dict[str, Any]) -> list[tuple[int, float]]:
+def part_of(
+    lengths: list[int],
+    lists: list[list[tuple[int, int]]],
+    live: NDArray[np.bool_] | None,
+    allowed: NDArray[Any] | None,
+) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
+    """A part with the postings of each term, and their ranges; one posting that none uses."""
+    pairs = np.array([(0, 255), *(pair for listed in lists for pair in listed)], np.int64)
+    ends = 1 + np.cumsum([0, *map(len, lists)])
+    rows, frequencies = pairs.T
+    large = np.flatnonzero(frequencies >= 255)
+    part = (
+        np.array(lengths, np.uint32), rows.astype(np.uint32),
+        np.minimum(frequencies, 255).astype(np.uint8), large,
+        frequencies[large].astype(np.uint32), live, allowed,
+    )  # fmt: skip
+    return part, np.stack((ends[:-1], ends[1:]), axis=1)
+
+
+def reference(
+    parts: list[tuple[Any, ...]], lists: list[list[list[tuple[int, int]]]], documents: int,
+    mean: float, k: int,
+) -> list[tuple[tuple[int, int], float]]:  # fmt: skip
     """The formula, one posting after the other."""
-    live = case["live"] if case["live"] is not None else np.ones(len(case["lengths"]), bool)
-    shown = case["allowed"] if case["allowed"] is not None else live
-    scores: dict[int, float] = {}
-    for term in sorted(set(case["terms"].tolist())):
-        pairs = [
-            (int(row), float(frequency))
-            for place, values in enumerate(case["postings"])
-            if case["terms"][place] == term
-            for row, frequency in values
-        ]
-        hits = sum(bool(live[row]) for row, _ in pairs)
-        idf = math.log((case["documents"] - hits + 0.5) / (hits + 0.5))
-        idf = max(idf, 0.0) or 1e-6
-        for row, frequency in pairs:
-            if shown[row]:
-                length = 0.25 + 0.75 * float(case["lengths"][row]) / case["mean"]
-                part = idf * (frequency * 2.2) / (frequency + 1.2 * length)
-                scores[row] = scores.get(row, 0.0) + part
-    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))[: case["k"]]
+    scores: dict[tuple[int, int], float] = {}
+    for term in range(len(lists[0]) if lists else 0):
+        every = [(p, row, f) for p, terms in enumerate(lists) for row, f in terms[term]]
+        hits = sum(parts[p][5] is None or bool(parts[p][5][row]) for p, row, _ in every)
+        ratio = (documents - hits + 0.5) / (hits + 0.5)
+        idf = max(math.log(ratio) if ratio > 0 else 0.0, 0.0) or 1e-6
+        for p, row, f in every:
+            lengths, *_, live, allowed = parts[p]
+            if (live is None or live[row]) and (
+                allowed is None
+                or (allowed[row] if allowed.dtype == np.bool_ else row in allowed.tolist())
+            ):
+                length = 0.25 + 0.75 * float(lengths[row]) / mean
+                part = idf * (f * 2.2) / (f + 1.2 * length)
+                scores[p, row] = scores.get((p, row), 0.0) + part
+    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:k]
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> dict[str, Any]:
-    count = draw(st.integers(1, 40))
-    terms: list[int] = []
-    postings = []
-    for term in range(draw(st.integers(0, 5))):
-        rows = draw(st.lists(st.integers(0, count - 1), unique=True).map(sorted))
-        pairs = [(row, draw(st.integers(1, 4))) for row in rows]
-        cut = draw(st.integers(0, len(pairs)))
-        for part in (pairs[:cut], pairs[cut:]):
-            postings.append(np.array(part, np.uint32).reshape(-1, 2))
-            terms.append(term)
-    live = np.array(draw(st.lists(st.booleans(), min_size=count, max_size=count)))
-    allowed = live & np.array(draw(st.lists(st.booleans(), min_size=count, max_size=count)))
-    return {
-        "postings": postings,
-        "terms": np.array(terms, np.int64),
-        "lengths": np.array(
-            draw(st.lists(st.sampled_from([0, 1, 7, 511, 512, 90_000]), min_size=count,
-                          max_size=count)), np.uint32),
-        "documents": draw(st.just(count) | st.just(10 * count)),
-        "mean": draw(st.floats(0.5, 500.0)),
-        "live": draw(st.sampled_from([None, live])),
-        "allowed": draw(st.sampled_from([None, allowed])),
-        "scratch": np.zeros(count),
-        "k": draw(st.integers(1, count + 2)),
-    }  # fmt: skip
+def cases(draw: st.DrawFn) -> Any:
+    terms = draw(st.integers(0, 5))
+    parts, ranges, lists = [], [], []
+    for _ in range(draw(st.integers(0, 3))):
+        count = draw(st.integers(0, 40))
+        some_rows = st.sets(st.integers(0, count - 1)).map(sorted) if count else st.just([])
+        listed = [
+            [(row, draw(st.sampled_from(FREQUENCIES))) for row in draw(some_rows)]
+            for _ in range(terms)
+        ]
+        live = np.zeros(count, np.bool_)
+        live[draw(some_rows)] = True
+        mask = np.zeros(count, np.bool_)
+        mask[draw(some_rows)] = True
+        lengths = [draw(st.sampled_from(LENGTHS)) for _ in range(count)]
+        part, part_ranges = part_of(
+            lengths, listed, draw(st.sampled_from([None, live])),
+            draw(st.sampled_from([None, mask, np.flatnonzero(mask).astype(np.uint32)])),
+        )  # fmt: skip
+        parts.append(part)
+        ranges.append(part_ranges)
+        lists.append(listed)
+    table = np.array(ranges, np.int64).reshape(len(parts), terms, 2)
+    return parts, table, lists, draw(st.integers(1, 300)), draw(st.floats(0.5, 500.0)), draw(
+        st.integers(1, 50)
+    )
 
 
 @given(cases())
-def test_the_ranking_is_that_of_the_formula(agree: Agree, case: dict[str, Any]) -> None:
-    rows, scores = agree(bm25, twin, *case.values())
-    expected = reference(case)
-    assert not case["scratch"].any()
+def test_the_ranking_is_that_of_the_formula(agree: Agree, case: Any) -> None:
+    parts, ranges, lists, documents, mean, k = case
+    places, rows, scores = agree(bm25, twin, parts, ranges, documents, mean, k)
+    expected = reference(parts, lists, documents, mean, k)
     np.testing.assert_allclose(scores, [score for _, score in expected], rtol=1e-9)
     # The reference multiplies in another order: equal scores may differ in their last bits there.
-    assert len(set(rows.tolist())) == len(rows)
-    order = np.lexsort((rows, -scores))
-    assert order.tolist() == list(range(len(rows)))
+    assert len(set(zip(places.tolist(), rows.tolist(), strict=True))) == len(rows)
+    assert np.lexsort((rows, places, -scores)).tolist() == list(range(len(rows)))
 
 
-@pytest.mark.parametrize("share", [0.002, 0.1, 0.9])
-def test_rare_and_frequent_terms_give_the_bits_of_the_twin(agree: Agree, share: float) -> None:
-    random = np.random.default_rng(5)
-    count, scratch = 5000, np.zeros(5000)
-    postings = []
-    for _ in range(4):
+def large_part(
+    random: np.random.Generator, count: int, shares: list[float]
+) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
+    lists = []
+    for share in shares:
         rows = np.flatnonzero(random.random(count) < share)
-        postings.append(
-            np.stack((rows, random.integers(1, 5, len(rows))), axis=1).astype(np.uint32)
-        )
-    lengths = random.integers(4, 700, count).astype(np.uint32)
-    live = random.random(count) < 0.7
-    for mask in (None, live):
-        for k in (1, 40, count):
-            rows, scores = agree(
-                bm25, twin, postings, np.arange(4), lengths, count, float(lengths.mean()),
-                mask, None, scratch, k,
-            )  # fmt: skip
-            assert len(rows) > 0
-            assert np.all(np.diff(scores) <= 0)
-            assert not scratch.any()
+        frequencies = random.choice(FREQUENCIES, len(rows), p=[0.6, 0.1, *[0.3 / 7] * 7])
+        lists.append(list(zip(rows.tolist(), frequencies.tolist(), strict=True)))
+    lengths = random.integers(4, 300, count).tolist()
+    return part_of(lengths, lists, None, None)
 
 
-def test_a_tie_at_the_cut_keeps_the_smaller_row(agree: Agree) -> None:
-    pairs = np.array([[7, 1], [3, 1], [5, 1]], np.uint32)
-    rows, scores = agree(bm25, twin, [pairs], *list(GOOD.values())[1:-1], 2)
-    assert rows.tolist() == [3, 5]
-    assert scores[0] == scores[1]
+@pytest.mark.parametrize(
+    "shares", [[0.0003, 0.002], [0.1, 0.02, 0.001, 0.3], [0.9, 0.5, 0.00005, 0.2, 0.9, 0.4]]
+)
+def test_many_blocks_give_the_bits_of_the_twin(agree: Agree, shares: list[float]) -> None:
+    random = np.random.default_rng(5)
+    sizes = (40_000, 20_001, 8192, 3)
+    parts, ranges = zip(*(large_part(random, size, shares) for size in sizes), strict=True)
+    table = np.stack(ranges)
+    for dead in (None, 0.0, 0.5, 0.9):
+        live = [None if dead is None else random.random(size) >= dead for size in sizes]
+        for share in (None, 1.0, 0.5, 0.1, 0.01, 0.001, 0.0001):
+            masks = [None if share is None else random.random(size) < share for size in sizes]
+            rows = [None if m is None else np.flatnonzero(m).astype(np.uint32) for m in masks]
+            answers = []
+            for allowed in (masks, rows, [*masks[:2], *rows[2:]]):
+                case = [(*part[:5], *both)
+                        for part, *both in zip(parts, live, allowed, strict=True)]  # fmt: skip
+                answers += [agree(bm25, twin, case, table, 68_196, 151.0, k) for k in (1, 64, 10**6)]
+            for by_mask, by_list in zip(answers[:3], answers[3:6], strict=True):
+                for ours, theirs in zip(by_mask, by_list, strict=True):
+                    assert ours.tobytes() == theirs.tobytes()
 
 
-PAIRS = np.array([[0, 1], [2, 3]], np.uint32)
-GOOD: dict[str, Any] = {
-    "postings": [PAIRS],
-    "terms": np.zeros(1, np.int64),
-    "lengths": np.full(9, 4, np.uint32),
-    "documents": 9,
-    "mean": 4.0,
-    "live": None,
-    "allowed": None,
-    "scratch": np.zeros(9),
-    "k": 3,
-}
+def test_ties_go_by_part_and_row(agree: Agree) -> None:
+    part, ranges = part_of([4] * 9, [[(3, 1), (5, 1), (7, 1)]], None, None)
+    places, rows, scores = agree(bm25, twin, [part, part], np.stack((ranges, ranges)), 99, 4.0, 5)
+    assert list(zip(places.tolist(), rows.tolist(), strict=True)) == [
+        (0, 3), (0, 5), (0, 7), (1, 3), (1, 5)
+    ]  # fmt: skip
+    assert len(set(scores.tolist())) == 1
+
+
+def test_nothing_gives_nothing(agree: Agree) -> None:
+    part, ranges = part_of([4] * 9, [[], []], None, np.empty(0, np.uint32))
+    assert len(agree(bm25, twin, [part], ranges[np.newaxis], 9, 4.0, 3)[0]) == 0
+    assert len(agree(bm25, twin, [part], ranges[np.newaxis, :0], 9, 4.0, 3)[0]) == 0
+    assert len(agree(bm25, twin, [], np.empty((0, 2, 2), np.int64), 9, 4.0, 3)[0]) == 0
+
+
+PART, RANGES = part_of([4] * 9, [[(0, 1), (2, 300)]], None, None)
+FIELDS = ["lengths", "rows", "frequencies", "large", "large_frequencies", "live", "allowed"]
+GOOD: dict[str, Any] = dict(zip(FIELDS, PART, strict=True)) | {
+    "ranges": RANGES[np.newaxis], "documents": 9, "mean": 4.0, "k": 3,
+}  # fmt: skip
+LIST = np.array([1, 3], np.uint32)
+
+
+def call(case: dict[str, Any]) -> list[Any]:
+    return [[tuple(case[name] for name in FIELDS)], *(case[name] for name in list(GOOD)[7:])]
 
 
 @pytest.mark.parametrize(
     ("name", "value", "error"),
     [
-        ("postings", [PAIRS.tolist()], TypeError),
-        ("postings", [PAIRS.astype(np.int64)], TypeError),
-        ("postings", [PAIRS.reshape(-1)], ValueError),
-        ("postings", [PAIRS.reshape(1, 4)], ValueError),
-        ("postings", [PAIRS[:, ::-1]], ValueError),
-        ("postings", [np.array([[9, 1]], np.uint32)], ValueError),
-        ("postings", [np.array([[2**32 - 1, 1]], np.uint32)], ValueError),
-        ("terms", np.zeros(2, np.int64), ValueError),
-        ("terms", np.zeros(1, np.int32), TypeError),
-        ("lengths", np.zeros(9, np.int64), TypeError),
+        ("lengths", np.full(9, 4), TypeError),
+        ("lengths", np.full((3, 3), 4, np.uint32), ValueError),
+        ("rows", PART[1].astype(np.int64), TypeError),
+        ("rows", PART[1].tolist(), TypeError),
+        ("rows", np.array([0, 0, 9], np.uint32), ValueError),
+        ("rows", np.array([0, 2**32 - 1, 2], np.uint32), ValueError),
+        ("frequencies", PART[2].astype(np.uint32), TypeError),
+        ("frequencies", PART[2][:2].copy(), ValueError),
+        ("large", PART[3].astype(np.int32), TypeError),
+        ("large_frequencies", PART[4][:1].copy(), ValueError),
+        ("live", np.ones(8, np.bool_), ValueError),
+        ("live", np.ones(9, np.uint8), TypeError),
+        ("allowed", np.ones(10, np.bool_), ValueError),
+        ("allowed", [True] * 9, TypeError),
+        ("allowed", np.array([0, 9], np.uint32), ValueError),
+        ("allowed", np.array([1, 1], np.uint32), ValueError),
+        ("allowed", np.array([2, 1], np.uint32), ValueError),
+        ("allowed", np.array([[2, 1]], np.uint32), ValueError),
+        ("allowed", np.array([2, 1], np.int64), TypeError),
+        ("ranges", np.array([[[1, 4]]]), ValueError),
+        ("ranges", np.array([[[2, 1]]]), ValueError),
+        ("ranges", np.array([[[-1, 1]]]), ValueError),
+        ("ranges", np.array([[1, 2]]), ValueError),
+        ("ranges", np.array([[[1, 2, 3]]]), ValueError),
+        ("ranges", np.array([[[1, 2]], [[1, 2]]]), ValueError),
+        ("ranges", np.array([[[1, 2]]], np.int32), TypeError),
         ("documents", 0, ValueError),
         ("documents", 1.0, TypeError),
         ("mean", 0.0, ValueError),
         ("mean", -1.0, ValueError),
         ("mean", math.nan, ValueError),
         ("mean", "4", TypeError),
-        ("live", np.ones(8, np.bool_), ValueError),
-        ("live", np.ones(9, np.uint8), TypeError),
-        ("allowed", np.ones(10, np.bool_), ValueError),
-        ("allowed", [True] * 9, TypeError),
-        ("scratch", np.zeros(8), ValueError),
-        ("scratch", np.zeros(9, np.float32), TypeError),
         ("k", 0, ValueError),
         ("k", None, TypeError),
     ],
@@ -159,18 +209,48 @@ GOOD: dict[str, Any] = {
 def test_a_wrong_argument_is_named(
     refuse: Refuse, name: str, value: object, error: type[Exception]
 ) -> None:
-    kind, message = refuse(bm25, twin, *(GOOD | {name: value}).values())
+    kind, message = refuse(bm25, twin, *call(GOOD | {name: value}))
     assert kind is error
-    assert message.startswith(name)
-    assert not GOOD["scratch"].any()
+    assert name in message.split(" must ")[0]
 
 
-def test_terms_must_ascend(refuse: Refuse) -> None:
-    case = GOOD | {"postings": [PAIRS, PAIRS], "terms": np.array([1, 0])}
-    assert refuse(bm25, twin, *case.values())[1].startswith("terms")
+def test_a_row_out_of_range_is_found_before_it_is_read(refuse: Refuse) -> None:
+    for rows in ([0, 0, 9], [0, 2, 2**32 - 1]):
+        case = GOOD | {"rows": np.array(rows, np.uint32), "live": np.ones(9, np.bool_)}
+        assert refuse(bm25, twin, *call(case))[1].startswith("rows")
+    sparse = GOOD | {"lengths": np.full(90, 4, np.uint32), "rows": np.array([0, 1, 90], np.uint32)}
+    assert refuse(bm25, twin, *call(sparse))[1].startswith("rows")
 
 
-def test_rows_need_a_length(refuse: Refuse) -> None:
-    none: NDArray[np.uint32] = np.empty(0, np.uint32)
-    case = GOOD | {"lengths": none, "scratch": np.zeros(0)}
-    assert refuse(bm25, twin, *case.values())[1].startswith("postings")
+def test_a_number_aside_must_be_there(refuse: Refuse) -> None:
+    case = GOOD | {"large": PART[3][:1].copy(), "large_frequencies": PART[4][:1].copy()}
+    assert refuse(bm25, twin, *call(case))[1].startswith("large")
+
+
+def test_a_part_has_seven_values(refuse: Refuse) -> None:
+    assert "parts" in refuse(bm25, twin, [PART[:6]], RANGES[np.newaxis], 9, 4.0, 3)[1]
+
+
+@given(st.sets(st.binary(min_size=1, max_size=3)), st.lists(st.binary(max_size=4)))
+def test_terms_are_found(agree: Agree, known: set[bytes], others: list[bytes]) -> None:
+    terms = sorted(known)
+    text = np.frombuffer(b"".join(terms), np.uint8) if terms else np.empty(0, np.uint8)
+    ends = np.cumsum([len(term) for term in terms], dtype=np.int64)
+    wanted = [*terms, *others]
+    numbers = agree(find_terms, find_twin, text, ends, wanted)
+    assert numbers.tolist() == [terms.index(t) if t in known else -1 for t in wanted]
+
+
+@pytest.mark.parametrize(
+    ("case", "name"),
+    [
+        ((np.zeros(3, np.int8), np.array([3]), [b"a"]), "term_bytes"),
+        ((np.zeros(3, np.uint8), np.array([3], np.uint32), [b"a"]), "term_ends"),
+        ((np.zeros(3, np.uint8), np.array([3]), ["a"]), "wanted"),
+        ((np.zeros(3, np.uint8), np.array([4]), [b"a"]), "term_ends"),
+        ((np.zeros(3, np.uint8), np.array([-1]), [b"a"]), "term_ends"),
+        ((np.zeros(3, np.uint8), np.array([3, 2]), [b"a"]), "term_ends"),
+    ],
+)
+def test_a_wrong_vocabulary_is_named(refuse: Refuse, case: Any, name: str) -> None:
+    assert refuse(find_terms, find_twin, *case)[1].startswith(name)

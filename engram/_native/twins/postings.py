@@ -3,93 +3,141 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engram._native import boundary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+__all__ = ["bm25", "find_terms"]
 
-__all__ = ["bm25"]
+_Part: TypeAlias = tuple[
+    NDArray[np.uint32],
+    NDArray[np.uint32],
+    NDArray[np.uint8],
+    NDArray[np.int64],
+    NDArray[np.uint32],
+    NDArray[np.bool_] | None,
+    NDArray[np.bool_] | NDArray[np.uint32] | None,
+]
 
-_K1 = 1.2
-_B = 0.75
-_LEAST_IDF = 1e-6
+_K1: Final = 1.2
+_B: Final = 0.75
+_LEAST_IDF: Final = 1e-6
+_ASIDE: Final = 255
 
 
 def bm25(
-    postings: Sequence[NDArray[np.uint32]],
-    terms: NDArray[np.int64],
-    lengths: NDArray[np.uint32],
+    parts: Sequence[_Part],
+    ranges: NDArray[np.int64],
     documents: int,
     mean: float,
-    live: NDArray[np.bool_] | None,
-    allowed: NDArray[np.bool_] | None,
-    scratch: NDArray[np.float64],
     k: int,
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """NumPy twin of `engram._native.postings.bm25`."""
-    postings = tuple(postings)
-    for values in postings:
-        boundary.array("postings", values, np.uint32, 2)
-        if values.shape[1] != 2:
-            message = "postings must have two columns, a row and a frequency"
-            raise ValueError(message)
-    boundary.array("terms", terms, np.int64)
-    boundary.length("terms", terms, len(postings), "array of postings")
-    boundary.array("lengths", lengths, np.uint32)
+    taken: tuple[_Part, ...] = tuple(parts)
+    boundary.ranked_parts(taken, ranges)
     documents = boundary.whole("documents", documents, 1)
     mean = boundary.real("mean", mean, 0.0)
     if mean == 0.0:
         message = "mean must be more than 0"
         raise ValueError(message)
-    for name, mask in (("live", live), ("allowed", allowed)):
-        if mask is not None:
-            boundary.array(name, mask, np.bool_)
-            boundary.length(name, mask, len(lengths), "row")
-    boundary.array("scratch", scratch, np.float64)
-    boundary.length("scratch", scratch, len(lengths), "row")
     k = boundary.whole("k", k, 1)
-    _check(postings, terms, len(lengths))
-
-    scores = np.zeros(len(lengths))
-    shown = live if allowed is None else allowed
-    with np.errstate(all="ignore"):
-        norms = _K1 * (1 - _B + _B * lengths.astype(np.float64) / mean)
-        for term in np.unique(terms).tolist():
-            rows, counts = _joined(postings, terms == term)
-            weight = _idf(rows if live is None else rows[live[rows]], documents)
-            if shown is not None:
-                rows, counts = rows[shown[rows]], counts[shown[rows]]
-            # One posting after the other, in the order of the kernel.
-            np.add.at(scores, rows, weight * ((counts * (_K1 + 1.0)) / (counts + norms[rows])))
-    found = np.flatnonzero(scores > 0.0)
-    best = found[np.lexsort((found, -scores[found]))[:k]].astype(np.int64, copy=False)
-    return best, scores[best]
+    weights = [_weight(taken, ranges[:, term], documents) for term in range(ranges.shape[1])]
+    found = [_rank(part, ranges[p], weights, mean) for p, part in enumerate(taken)]
+    if not found:
+        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+    places = np.repeat(np.arange(len(found)), [len(rows) for rows, _ in found])
+    rows = np.concatenate([rows for rows, _ in found])
+    scores = np.concatenate([scores for _, scores in found])
+    best = np.lexsort((rows, places, -scores))[:k]
+    return places[best].astype(np.int64), rows[best].astype(np.int64), scores[best]
 
 
-def _check(postings: tuple[NDArray[np.uint32], ...], terms: NDArray[np.int64], count: int) -> None:
-    if np.any(terms[1:] < terms[:-1]):
-        message = "terms must be non-decreasing"
-        raise ValueError(message)
-    if any(len(values) and values[:, 0].max() >= count for values in postings):
-        message = "postings must name rows in [0, number of rows)"
-        raise ValueError(message)
+def find_terms(
+    term_bytes: NDArray[np.uint8], term_ends: NDArray[np.int64], wanted: Sequence[bytes]
+) -> NDArray[np.int64]:
+    """NumPy twin of `engram._native.postings.find_terms`."""
+    boundary.array("term_bytes", term_bytes, np.uint8)
+    boundary.array("term_ends", term_ends, np.int64)
+    terms = tuple(wanted)
+    for term in terms:
+        if type(term) is not bytes:
+            message = f"wanted must be bytes objects, not {type(term).__name__}"
+            raise TypeError(message)
+    if len(term_bytes) == 0:
+        return np.full(len(terms), -1, np.int64)
+
+    def known(number: int) -> bytes:
+        first, end = (0 if number == 0 else term_ends[number - 1]), term_ends[number]
+        if not 0 <= first <= end <= len(term_bytes):
+            message = "term_ends must ascend within term_bytes"
+            raise ValueError(message)
+        return term_bytes[first:end].tobytes()
+
+    count = len(term_ends)
+    places = [bisect_left(range(count), term, key=known) for term in terms]
+    numbers = [
+        place if place < count and known(place) == term else -1
+        for place, term in zip(places, terms, strict=True)
+    ]
+    return np.array(numbers, dtype=np.int64)
 
 
-def _joined(
-    postings: tuple[NDArray[np.uint32], ...], chosen: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The rows of one term and its frequencies in them."""
-    pairs = np.concatenate([postings[place] for place in np.flatnonzero(chosen)])
-    return pairs[:, 0].astype(np.int64), pairs[:, 1].astype(np.float64)
+def _refuse_rows() -> None:
+    message = "rows must ascend within a term, in [0, number of rows)"
+    raise ValueError(message)
 
 
-def _idf(hits: NDArray[np.int64], documents: int) -> float:
-    ratio = (documents - len(hits) + 0.5) / (len(hits) + 0.5)
+def _weight(parts: Sequence[_Part], ranges: NDArray[np.int64], documents: int) -> float:
+    hits = 0
+    for (lengths, rows, *_, live, _), (first, end) in zip(parts, ranges.tolist(), strict=True):
+        if live is None:
+            hits += end - first
+            continue
+        if end > first and rows[first:end].max() >= len(lengths):
+            _refuse_rows()
+        hits += np.count_nonzero(live[rows[first:end]])
+    ratio = (documents - hits + 0.5) / (hits + 0.5)
     idf = math.log(ratio) if ratio > 0.0 else 0.0
     return idf if idf > 0.0 else _LEAST_IDF
+
+
+def _rank(
+    part: _Part, ranges: NDArray[np.int64], weights: list[float], mean: float
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the rows of a part that may be found, and their scores."""
+    lengths, every_row, every_frequency, large, large_frequencies, live, allowed = part
+    shown = np.ones(len(lengths), np.bool_) if live is None else live
+    if allowed is not None:
+        shown = shown & _mask(allowed, len(lengths))
+    true = every_frequency.astype(np.float64)
+    if not np.isin(np.flatnonzero(every_frequency == _ASIDE), large).all():
+        message = "large must name every posting whose frequency is 255"
+        raise ValueError(message)
+    true[large] = large_frequencies
+    scores = np.zeros(len(lengths))
+    norms = _K1 * (1 - _B + _B * lengths.astype(np.float64) / mean)
+    for (first, end), weight in zip(ranges.tolist(), weights, strict=True):
+        rows, f = every_row[first:end], true[first:end]
+        if end > first and (rows.max() >= len(lengths) or np.any(np.diff(rows.astype(int)) <= 0)):
+            _refuse_rows()
+        scores[rows] += weight * ((f * (_K1 + 1.0)) / (f + norms[rows]))
+    found = np.flatnonzero(shown & (scores > 0.0))
+    return found.astype(np.int64, copy=False), scores[found]
+
+
+def _mask(allowed: NDArray[np.bool_] | NDArray[np.uint32], rows: int) -> NDArray[np.bool_]:
+    if allowed.dtype == np.bool_:
+        return allowed.view(np.bool_)
+    if len(allowed) and (allowed[-1] >= rows or np.any(allowed[1:] <= allowed[:-1])):
+        message = "allowed must ascend, in [0, number of rows)"
+        raise ValueError(message)
+    mask = np.zeros(rows, np.bool_)
+    mask[allowed] = True
+    return mask

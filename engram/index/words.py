@@ -1,0 +1,279 @@
+"""The words of episodes: immutable segments, a growing tail, and ranking over both.
+
+A segment is eight arrays and nothing else, so it can be written to a file and mapped back: no
+structure is built when it is opened, and terms are found by binary search. Rows are places in a
+segment or tail, in insertion order; which episodes they are is for the caller to know.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from engram._native import bm25, find_terms, invert
+from engram._native import merge as merge_indexes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    Tokenize = Callable[[bytes], list[str]]
+    """From a text in UTF-8 to its terms as the full-text table keeps them, repeats included."""
+
+    Check = Callable[[str, int, int], None]
+    """Called with the name of an array and the first and last element that will be read."""
+
+ARRAYS: Final = (
+    "lengths",
+    "term_bytes",
+    "term_ends",
+    "starts",
+    "rows",
+    "frequencies",
+    "large",
+    "large_frequencies",
+)
+"""The names of a segment's arrays; `engram._native.tokens.invert` says what they hold."""
+
+_POSTINGS: Final = ("rows", "frequencies")
+_ASIDE: Final = 255
+"""A frequency from which on the number stands aside, as in `invert`."""
+
+
+class Postings(NamedTuple):
+    """Where some terms are, as `engram._native.postings.bm25` takes it.
+
+    Attributes:
+        lengths: uint32[n], the number of tokens in each row.
+        rows: uint32[p]; the postings of a term ascend.
+        frequencies: uint8[p], 255 where the number stands aside.
+        large: int64[e], the postings whose numbers stand aside, ascending.
+        large_frequencies: uint32[e], these numbers.
+        ranges: int64[terms, 2], the first posting of each term and their end.
+    """
+
+    lengths: NDArray[np.uint32]
+    rows: NDArray[np.uint32]
+    frequencies: NDArray[np.uint8]
+    large: NDArray[np.int64]
+    large_frequencies: NDArray[np.uint32]
+    ranges: NDArray[np.int64]
+
+
+def _unchecked(name: str, first: int, last: int) -> None:
+    """Accept what is in memory."""
+
+
+class WordSegment:
+    """The words of consecutive episodes; never changes.
+
+    Args:
+        arrays: By the names in `ARRAYS`; kept and not copied.
+        check: Called before elements of an array are read, in each call anew: once for the whole
+            of each array but `rows` and `frequencies`, and for each range of those. An exception
+            of it goes to the caller.
+    """
+
+    def __init__(
+        self, arrays: Mapping[str, NDArray[np.generic]], check: Check = _unchecked
+    ) -> None:
+        self.arrays: Final = {name: arrays[name] for name in ARRAYS}
+        self._check = check
+
+    def __len__(self) -> int:
+        return len(self.arrays["lengths"])
+
+    @property
+    def lengths(self) -> NDArray[np.uint32]:
+        """The number of tokens in each row, uint32[n]."""
+        self._check_whole(["lengths"])
+        return self.arrays["lengths"].view(np.uint32)
+
+    def whole(self) -> tuple[NDArray[np.generic], ...]:
+        """Return all arrays, in the order of `ARRAYS`, after a check of all of them."""
+        self._check_whole(ARRAYS)
+        return tuple(self.arrays.values())
+
+    def postings(self, terms: Sequence[str]) -> Postings:
+        """Return where some terms are, without copying; O(log t) steps for each."""
+        self._check_whole(name for name in ARRAYS if name not in _POSTINGS)
+        lengths, term_bytes, term_ends, starts, *postings = self.arrays.values()
+        numbers = find_terms(
+            term_bytes, term_ends, [term.encode(errors="surrogateescape") for term in terms]
+        )
+        ranges = np.stack((starts[numbers], starts[numbers + 1]), axis=1)
+        ranges[numbers < 0] = 0
+        for first, end in ranges.tolist():
+            if first < end:
+                for name in _POSTINGS:
+                    self._check(name, first, end - 1)
+        return Postings(lengths, *postings, ranges)
+
+    def _check_whole(self, names: Iterable[str]) -> None:
+        for name in names:
+            if len(self.arrays[name]):
+                self._check(name, 0, len(self.arrays[name]) - 1)
+
+
+class _Occurrences:
+    """The postings of one term in a tail."""
+
+    __slots__ = ("frequencies", "large", "rows")
+
+    def __init__(self) -> None:
+        self.rows = array("I")
+        self.frequencies = array("B")
+        self.large: list[tuple[int, int]] = []
+
+    def add(self, row: int, frequency: int) -> None:
+        if frequency >= _ASIDE:
+            self.large.append((len(self.rows), frequency))
+        self.rows.append(row)
+        self.frequencies.append(min(frequency, _ASIDE))
+
+
+class WordTail:
+    """The words of the latest episodes, which further ones are added to.
+
+    Not thread-safe. To make a segment of it, `build` one from the same texts.
+    """
+
+    def __init__(self) -> None:
+        self._terms: dict[str, _Occurrences] = {}
+        self._lengths = np.empty(0, dtype=np.uint32)
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def lengths(self) -> NDArray[np.uint32]:
+        """The number of tokens in each row, uint32[n]; a view that `append` leaves behind."""
+        return self._lengths[: self._size]
+
+    def append(self, bodies: Sequence[bytes], tokenize: Tokenize) -> None:
+        """Add rows; O(tokens) time."""
+        # Before the first change: a tokenizer that fails leaves the tail as it was.
+        listed = [tokenize(body) for body in bodies]
+        for terms in listed:
+            counts: dict[str, int] = {}
+            for term in terms:
+                counts[term] = counts.get(term, 0) + 1
+            for term, frequency in counts.items():
+                found = self._terms.get(term)
+                if found is None:
+                    found = self._terms[term] = _Occurrences()
+                found.add(self._size, frequency)
+            if self._size == len(self._lengths):
+                self._lengths = np.resize(self._lengths, max(64, 2 * self._size))
+            self._lengths[self._size] = len(terms)
+            self._size += 1
+
+    def postings(self, terms: Sequence[str]) -> Postings:
+        """Return where some terms are, in a copy."""
+        rows, frequencies = array("I"), array("B")
+        large: list[tuple[int, int]] = []
+        ranges = np.zeros((len(terms), 2), dtype=np.int64)
+        for place, term in enumerate(terms):
+            found = self._terms.get(term)
+            if found is not None:
+                first = len(rows)
+                rows += found.rows
+                frequencies += found.frequencies
+                large += [(first + posting, number) for posting, number in found.large]
+                ranges[place] = first, len(rows)
+        aside = np.array(large, dtype=np.int64).reshape(-1, 2)
+        return Postings(
+            self.lengths,
+            np.array(rows, dtype=np.uint32),
+            np.array(frequencies, dtype=np.uint8),
+            aside[:, 0].copy(),
+            aside[:, 1].astype(np.uint32),
+            ranges,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One segment or tail in a ranking.
+
+    Attributes:
+        words: Its words.
+        documents: How many of its rows are live.
+        tokens: How many tokens these have.
+        live: bool[n], False where an episode was erased; None where none was.
+        allowed: The rows that may be found, if they are live: bool[n], or uint32[m], ascending;
+            None for all. A list costs time in its length, a mask in that of the postings.
+    """
+
+    words: WordSegment | WordTail
+    documents: int
+    tokens: int
+    live: NDArray[np.bool_] | None = None
+    allowed: NDArray[np.bool_] | NDArray[np.uint32] | None = None
+
+
+def build(bodies: Sequence[bytes], tokenize: Tokenize) -> WordSegment:
+    """Return a segment of texts, a row for each; O(bytes + t·log t) time for t distinct terms.
+
+    Args:
+        bodies: The texts as the full-text table has them, in UTF-8, in insertion order.
+        tokenize: Asked for the terms of the texts that are not ASCII.
+    """
+    texts = [body if body.isascii() else _joined(tokenize(body)) for body in bodies]
+    return _segment(invert(texts))
+
+
+def _joined(terms: list[str]) -> bytes:
+    """Return a text of which `invert` makes the terms again: none of them has a space."""
+    return " ".join(terms).encode(errors="surrogateescape")
+
+
+def merge(
+    segments: Sequence[WordSegment], live: Sequence[NDArray[np.bool_] | None]
+) -> WordSegment:
+    """Return the segment of the live rows of several, renumbered in order; O(size) time.
+
+    Args:
+        segments: The segments, in insertion order.
+        live: For each of them bool[n], False for the rows to leave out, or None. What only such
+            rows have, postings or terms, is gone from the result.
+    """
+    return _segment(merge_indexes([segment.whole() for segment in segments], live))
+
+
+def _segment(arrays: tuple[NDArray[np.generic], ...]) -> WordSegment:
+    return WordSegment(dict(zip(ARRAYS, arrays, strict=True)))
+
+
+def rank(
+    parts: Sequence[Part], terms: Sequence[str], k: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Return the rows with any of some terms that are best by FTS5's `bm25()`.
+
+    Args:
+        parts: The whole index: how rare a term is, and how long a row, shows over all parts.
+        terms: Of the query, in its order; a repeated one counts again.
+        k: How many rows at most; at least 1.
+
+    Returns:
+        The number of each row's part, int64[r], the row there, int64[r], and its score, float64[r],
+        FTS5's negated so that more is better; best first, ties by part and then row. What it costs
+        is said at `engram._native.postings.bm25`.
+    """
+    documents = sum(part.documents for part in parts)
+    tokens = sum(part.tokens for part in parts)
+    if tokens == 0:
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
+    found = [part.words.postings(terms) for part in parts]
+    return bm25(
+        [(*words[:-1], part.live, part.allowed) for words, part in zip(found, parts, strict=True)],
+        np.stack([words.ranges for words in found]),
+        documents,
+        tokens / documents,
+        k,
+    )
