@@ -153,8 +153,8 @@ class EpisodeIndex:
                 self._add_segment(begin, end)
                 continue
             for columns in self.store.columns.between(begin, end):
-                bounds = columns.keys[[0, -1]].tolist()
-                vectors = list(self.store.embeddings.between(*bounds, self.model))
+                first, last = columns.keys[[0, -1]].tolist()
+                vectors = list(self.store.embeddings.between(first, last, self.model))
                 self.tail.append(columns, segments.joined(vectors, self.model.dim))
             if self.tail.rows > TAIL_ROWS:
                 self.seal()

@@ -78,7 +78,7 @@ class Segment:
         self.tokens: int = arrays.facts["tokens"]
         self.words = words.WordSegment(
             {name[len(_WORD) :]: arrays[name] for name in arrays.names if name.startswith(_WORD)},
-            lambda name, first, last: arrays.check(_WORD + name, first, last),
+            lambda name, first, last: arrays.check(_WORD + name, first, last + 1),
         )
         if live is not None:
             self._drop(np.flatnonzero(~live))
@@ -240,7 +240,9 @@ def write(segment: Segment, path: Path, identity: str) -> Segment:
 
 
 def merge(
-    segments: Sequence[Segment], live: Sequence[NDArray[np.bool_] | None], path: Path | None,
+    segments: Sequence[Segment],
+    live: Sequence[NDArray[np.bool_] | None],
+    path: Path | None,
     identity: str,
 ) -> Segment | None:
     """Return one segment in the place of consecutive ones, without their forgotten episodes.

@@ -70,9 +70,7 @@ class Shelf:
         """Say whether the manifest names a segment."""
         return segment.arrays.path in self._named
 
-    def open(
-        self, name: str | None, model: StoredModel
-    ) -> tuple[int, int, list[Segment]] | None:
+    def open(self, name: str | None, model: StoredModel) -> tuple[int, int, list[Segment]] | None:
         """Return what a manifest says: the change it covers, its last key, its segments.
 
         Args:
@@ -150,15 +148,15 @@ class Shelf:
             chosen: The segments, in order.
             live: Which of their episodes are still there.
         """
+        if self._folder is None:
+            return None
         name = secrets.token_hex(16)
-        arrays = {
-            f"live.{place}": mask for place, mask in enumerate(live) if mask is not None
-        }
+        arrays = {f"live.{place}": mask for place, mask in enumerate(live) if mask is not None}
         identities = []
         try:
             for one in chosen:
                 path = one.arrays.path
-                if path is None or self._folder is None:
+                if path is None:
                     return None
                 identity = path.name.partition(".")[0]
                 final = self._folder / f"{identity}{_SEGMENT}"

@@ -71,9 +71,7 @@ class Neighbours:
 class _Query:
     """A query in the forms that the kernels take."""
 
-    def __init__(
-        self, vector: NDArray[np.float32], k: int, accuracy: str, *, frugal: bool
-    ) -> None:
+    def __init__(self, vector: NDArray[np.float32], k: int, accuracy: str, *, frugal: bool) -> None:
         self.frugal = frugal
         self.vector = vector
         self.k = k
@@ -209,9 +207,7 @@ def _sketched(
     """Return the rows that sign bits, and then half codes, leave over."""
     arrays = segment.arrays
     signs = sign_bits(query.vector[None, :], arrays.whole("centre"))[0]
-    rows = hamming_nearest(
-        arrays.whole("bits"), signs, mask, owners, left, segment.scratch
-    )
+    rows = hamming_nearest(arrays.whole("bits"), signs, mask, owners, left, segment.scratch)
     keep = max(_COARSE_LEAST, _COARSE * query.k)
     if len(rows) <= keep:
         return rows

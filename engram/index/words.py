@@ -233,9 +233,7 @@ def _joined(terms: list[str]) -> bytes:
     return " ".join(terms).encode(errors="surrogateescape")
 
 
-def merge(
-    segments: Sequence[WordSegment], live: Sequence[NDArray[np.bool_] | None]
-) -> WordSegment:
+def merge(segments: Sequence[WordSegment], live: Sequence[NDArray[np.bool_] | None]) -> WordSegment:
     """Return the segment of the live rows of several, renumbered in order; O(size) time.
 
     Args:

@@ -80,7 +80,9 @@ class Columns:
             keys, agents, times, origin, salience, valence = zip(*rows, strict=True)
             try:
                 batch = ColumnBatch(
-                    *(np.array(column, dtype=np.int64) for column in (keys, agents, times)),
+                    np.array(keys, dtype=np.int64),
+                    np.array(agents, dtype=np.int64),
+                    np.array(times, dtype=np.int64),
                     np.array(origin, dtype=np.uint8),
                     np.array(salience, dtype=np.float64),
                     np.array(valence, dtype=np.float64),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import apsw
 import numpy as np
@@ -152,7 +152,7 @@ class Embeddings:
         return _batch(rows, model.dim)
 
 
-def _batch(rows: list[tuple[int, bytes]], dim: int) -> VectorBatch:
+def _batch(rows: list[Any], dim: int) -> VectorBatch:
     """Turn rows into columns; in a damaged file a row can hold anything."""
     keys, blobs = zip(*rows, strict=True)
     try:

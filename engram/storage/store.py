@@ -178,9 +178,7 @@ class Store:
 
     def snapshot(self) -> str | None:
         """Return the name of the manifest that belongs to this state of the file, if any."""
-        found = self._connection.execute(
-            "SELECT value FROM store WHERE name = ?", (_SNAPSHOT,)
-        ).get
+        found = self._connection.execute("SELECT value FROM store WHERE name = ?", (_SNAPSHOT,)).get
         return found if isinstance(found, str) else None
 
     def set_snapshot(self, name: str) -> None:

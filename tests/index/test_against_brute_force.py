@@ -130,8 +130,9 @@ def compare(memories: dict[str | None, Engram], plain: Plain, seed: int) -> None
             expected = plain.nearest(
                 query,
                 k,
-                lambda agent, item, scope=scope, allowed=allowed: scope in (None, agent)
-                and allowed(agent, item),
+                lambda agent, item, scope=scope, allowed=allowed: (
+                    scope in (None, agent) and allowed(agent, item)
+                ),
             )
             assert [hit.episode.id for hit in found] == expected
             assert all(hit.certificate is not None and hit.certificate.exact for hit in found)
@@ -181,8 +182,6 @@ def test_no_filter_costs_answers(memories, embedder):
         for filters, allowed in FILTERS:
             for k in (1, 7, 300):
                 found = memories["a"].recall("w1 w2", k, accuracy=accuracy, **filters)
-                count = sum(
-                    agent == "a" and allowed(agent, item) for agent, item in plain.items
-                )
+                count = sum(agent == "a" and allowed(agent, item) for agent, item in plain.items)
                 assert len(found) == min(k, count)
                 assert len({hit.episode.id for hit in found}) == len(found)
