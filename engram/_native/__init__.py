@@ -10,7 +10,21 @@ from __future__ import annotations
 import os
 from typing import Final
 
-__all__ = ["NATIVE", "blend", "bm25", "decay", "spread", "top_k"]
+__all__ = [
+    "NATIVE",
+    "blend",
+    "bm25",
+    "coarse_nearest",
+    "code_candidates",
+    "decay",
+    "decode",
+    "encode",
+    "hamming_nearest",
+    "query_codes",
+    "sign_bits",
+    "spread",
+    "top_k",
+]
 
 NATIVE: Final[bool] = os.environ.get("ENGRAM_NATIVE") != "0"
 """Whether the compiled kernels are selected."""
@@ -21,6 +35,15 @@ if NATIVE:
         from engram._native.decay import decay
         from engram._native.postings import bm25
         from engram._native.scan import top_k
+        from engram._native.sketch import (
+            coarse_nearest,
+            code_candidates,
+            decode,
+            encode,
+            hamming_nearest,
+            query_codes,
+            sign_bits,
+        )
         from engram._native.spreading import spread
     except ImportError as error:
         _message = (
@@ -34,4 +57,13 @@ else:
     from engram._native.twins.decay import decay
     from engram._native.twins.postings import bm25
     from engram._native.twins.scan import top_k
+    from engram._native.twins.sketch import (
+        coarse_nearest,
+        code_candidates,
+        decode,
+        encode,
+        hamming_nearest,
+        query_codes,
+        sign_bits,
+    )
     from engram._native.twins.spreading import spread
