@@ -40,7 +40,7 @@ struct CodeRows {
 
     // Listed rows lie anywhere, which the hardware cannot guess: ask for one before its turn.
     void prefetch(std::size_t position) const {
-        constexpr std::size_t ahead = 8;
+        constexpr std::size_t ahead = 16;
         constexpr std::size_t line = 64;
         if (rows == nullptr || position + ahead >= count) return;
         const std::size_t next = rows[position + ahead];

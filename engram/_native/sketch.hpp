@@ -35,24 +35,30 @@ inline std::size_t code_bytes(std::size_t dims) {
 }
 
 // Rounds half to even as the processor does, without a call: a float of this size has no fraction.
-inline float rounded(float value) {
+ENGRAM_INLINE float rounded(float value) {
     constexpr float shift = 12582912.0f;
     return (value + shift) - shift;
 }
 
 // The codes of one block, and what they lose, added to `lanes` in squares.
-inline void encode_block(const float* numbers, float scale, std::uint8_t* high, std::uint8_t* low,
-                         double* lanes) {
+ENGRAM_INLINE void encode_block(const float* numbers, float scale, std::uint8_t* high,
+                                std::uint8_t* low, double* lanes) {
+    float steps[block_numbers];
     std::uint8_t codes[block_numbers];
+    const float divisor = scale > 0.0f ? scale : std::numeric_limits<float>::infinity();
     for (std::size_t j = 0; j < block_numbers; ++j) {
-        float steps = scale > 0.0f ? numbers[j] / scale : 0.0f;
-        steps = steps > -128.0f ? steps : -128.0f;  // also where a tiny scale was rounded down
-        steps = rounded(steps < 127.0f ? steps : 127.0f);
-        codes[j] = static_cast<std::uint8_t>(static_cast<int>(steps) + code_zero);
-        const double lost = static_cast<double>(numbers[j]) -
-                            static_cast<double>(scale) * static_cast<double>(steps);
-        lanes[j % error_lanes] += lost * lost;
+        float step = numbers[j] / divisor;
+        step = step > -128.0f ? step : -128.0f;  // also where a tiny scale was rounded down
+        step = rounded(step < 127.0f ? step : 127.0f);
+        steps[j] = step;
+        codes[j] = static_cast<std::uint8_t>(static_cast<int>(step) + code_zero);
     }
+    for (std::size_t j = 0; j < block_numbers; j += error_lanes)
+        for (std::size_t l = 0; l < error_lanes; ++l) {
+            const double lost = static_cast<double>(numbers[j + l]) -
+                                static_cast<double>(scale) * static_cast<double>(steps[j + l]);
+            lanes[l] += lost * lost;
+        }
     for (std::size_t j = 0; j < block_bytes; ++j) {
         const unsigned first = codes[j];
         const unsigned second = codes[j + block_bytes];
@@ -61,40 +67,71 @@ inline void encode_block(const float* numbers, float scale, std::uint8_t* high, 
     }
 }
 
-inline float rounded_up(double value) {
+ENGRAM_INLINE float rounded_up(double value) {
     const float near = static_cast<float>(value);
     if (static_cast<double>(near) >= value) return near;
     return std::nextafter(near, std::numeric_limits<float>::infinity());
 }
 
-inline void encode(const float* vectors, std::size_t rows, std::size_t dims, std::uint8_t* high,
-                   std::uint8_t* low, float* scales, float* errors) {
+// The largest size in separate lanes, which a compiler may keep in one register.
+ENGRAM_INLINE float largest_size(const float* numbers, std::size_t count) {
+    float lanes[error_lanes] = {};
+    std::size_t i = 0;
+    for (; i + error_lanes <= count; i += error_lanes)
+        for (std::size_t l = 0; l < error_lanes; ++l) {
+            const float size = std::fabs(numbers[i + l]);
+            lanes[l] = size > lanes[l] ? size : lanes[l];
+        }
+    for (; i < count; ++i) lanes[0] = std::max(lanes[0], std::fabs(numbers[i]));
+    return *std::max_element(lanes, lanes + error_lanes);
+}
+
+struct EncodedRows {
+    std::uint8_t* high;
+    std::uint8_t* low;
+    float* scales;
+    float* errors;
+};
+
+ENGRAM_INLINE void encode_rows(const float* vectors, std::size_t rows, std::size_t dims,
+                               const EncodedRows& out) {
     // Far above what 2^20 additions and the root can lose.
     constexpr double margin = 1.0 + 0x1p-30;
     const std::size_t blocks = code_bytes(dims) / block_bytes;
     for (std::size_t r = 0; r < rows; ++r, vectors += dims) {
-        float largest = 0.0f;
-        for (std::size_t i = 0; i < dims; ++i) {
-            const float size = std::fabs(vectors[i]);
-            largest = size > largest ? size : largest;
-        }
-        const float scale = largest / 127.0f;
+        const float scale = largest_size(vectors, dims) / 127.0f;
         double lanes[error_lanes] = {};
-        for (std::size_t b = 0; b < blocks; ++b, high += block_bytes, low += block_bytes) {
+        for (std::size_t b = 0; b < blocks; ++b) {
             const std::size_t first = b * block_numbers;
+            const std::size_t at = (r * blocks + b) * block_bytes;
             const float* numbers = vectors + first;
             float padded[block_numbers] = {};
             if (dims - first < block_numbers) {
                 std::memcpy(padded, numbers, (dims - first) * sizeof(float));
                 numbers = padded;
             }
-            encode_block(numbers, scale, high, low, lanes);
+            encode_block(numbers, scale, out.high + at, out.low + at, lanes);
         }
         for (std::size_t half = error_lanes / 2; half > 0; half /= 2)
             for (std::size_t l = 0; l < half; ++l) lanes[l] += lanes[l + half];
-        scales[r] = scale;
-        errors[r] = rounded_up(std::sqrt(lanes[0]) * margin);
+        out.scales[r] = scale;
+        out.errors[r] = rounded_up(std::sqrt(lanes[0]) * margin);
     }
+}
+
+#ifdef ENGRAM_AVX2
+ENGRAM_AVX2 inline void encode_avx2(const float* vectors, std::size_t rows, std::size_t dims,
+                                    const EncodedRows& out) {
+    encode_rows(vectors, rows, dims, out);
+}
+#endif
+
+inline void encode(const float* vectors, std::size_t rows, std::size_t dims,
+                   const EncodedRows& out) {
+#ifdef ENGRAM_AVX2
+    if (cpu_has_avx2()) return encode_avx2(vectors, rows, dims, out);
+#endif
+    encode_rows(vectors, rows, dims, out);
 }
 
 inline void decode(const std::uint8_t* high, const std::uint8_t* low, const float* scales,
@@ -214,36 +251,52 @@ ENGRAM_AVX2 ENGRAM_INLINE __m256i weighted(__m256i first, __m256i second, const 
     return _mm256_add_epi32(_mm256_add_epi32(a, b), _mm256_add_epi32(c, d));
 }
 
-// Two blocks; the last one of an odd number has zeros for its neighbour, as the query has.
-ENGRAM_AVX2 ENGRAM_INLINE __m256i two_blocks(const std::uint8_t* plane, std::size_t left) {
-    const __m128i* blocks = reinterpret_cast<const __m128i*>(plane);
-    const __m128i first = _mm_loadu_si128(blocks);
-    const __m128i second = left > block_bytes ? _mm_loadu_si128(blocks + 1) : _mm_setzero_si128();
-    return _mm256_inserti128_si256(_mm256_castsi128_si256(first), second, 1);
-}
-
-ENGRAM_AVX2 inline std::int32_t code_dot_avx2(const std::uint8_t* high, const std::uint8_t* low,
-                                              const std::int16_t* query, std::size_t bytes) {
+// The query-weighted sums of two blocks; of one, with zeros for its neighbour, as the query has.
+ENGRAM_AVX2 ENGRAM_INLINE __m256i two_blocks(__m256i h, const std::uint8_t* low,
+                                             const std::int16_t* query, bool one) {
     const __m256i lower = _mm256_set1_epi8(0x0f);
     const __m256i upper = _mm256_set1_epi8(static_cast<char>(0xf0));
+    const __m256i* codes = reinterpret_cast<const __m256i*>(query);
+    if (low == nullptr)
+        return weighted(_mm256_and_si256(h, lower),
+                        _mm256_and_si256(_mm256_srli_epi16(h, 4), lower), codes);
+    const __m256i l = one ? _mm256_zextsi128_si256(
+                                _mm_loadu_si128(reinterpret_cast<const __m128i*>(low)))
+                          : _mm256_loadu_si256(reinterpret_cast<const __m256i*>(low));
+    return weighted(
+        _mm256_or_si256(_mm256_and_si256(_mm256_slli_epi16(h, 4), upper),
+                        _mm256_and_si256(l, lower)),
+        _mm256_or_si256(_mm256_and_si256(h, upper),
+                        _mm256_and_si256(_mm256_srli_epi16(l, 4), lower)),
+        codes);
+}
+
+template <bool whole>
+ENGRAM_AVX2 ENGRAM_INLINE std::int32_t code_sum(const std::uint8_t* high, const std::uint8_t* low,
+                                                const std::int16_t* query, std::size_t bytes) {
     __m256i sums = _mm256_setzero_si256();
-    for (std::size_t i = 0; i < bytes; i += 2 * block_bytes) {
-        const __m256i* codes = reinterpret_cast<const __m256i*>(query + 2 * i);
-        const __m256i h = two_blocks(high + i, bytes - i);
-        __m256i first = _mm256_and_si256(h, lower);
-        __m256i second = _mm256_and_si256(_mm256_srli_epi16(h, 4), lower);
-        if (low != nullptr) {
-            const __m256i l = two_blocks(low + i, bytes - i);
-            first = _mm256_or_si256(_mm256_slli_epi16(first, 4), _mm256_and_si256(l, lower));
-            second = _mm256_or_si256(_mm256_and_si256(h, upper),
-                                     _mm256_and_si256(_mm256_srli_epi16(l, 4), lower));
-        }
-        sums = _mm256_add_epi32(sums, weighted(first, second, codes));
+    std::size_t i = 0;
+    for (; i + 2 * block_bytes <= bytes; i += 2 * block_bytes) {
+        const __m256i h = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(high + i));
+        sums = _mm256_add_epi32(
+            sums, two_blocks(h, whole ? low + i : nullptr, query + 2 * i, false));
+    }
+    if (i < bytes) {
+        const __m256i h = _mm256_zextsi128_si256(
+            _mm_loadu_si128(reinterpret_cast<const __m128i*>(high + i)));
+        sums =
+            _mm256_add_epi32(sums, two_blocks(h, whole ? low + i : nullptr, query + 2 * i, true));
     }
     const __m128i four =
         _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
     const __m128i two = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
     return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 0xb1)));
+}
+
+ENGRAM_AVX2 inline std::int32_t code_dot_avx2(const std::uint8_t* high, const std::uint8_t* low,
+                                              const std::int16_t* query, std::size_t bytes) {
+    return low == nullptr ? code_sum<false>(high, low, query, bytes)
+                          : code_sum<true>(high, low, query, bytes);
 }
 #endif
 

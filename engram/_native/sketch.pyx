@@ -47,9 +47,13 @@ cdef extern from "hamming.hpp" namespace "engram" nogil:
 
 
 cdef extern from "sketch.hpp" namespace "engram" nogil:
-    void c_encode "engram::encode"(
-        const float*, size_t, size_t, uint8_t*, uint8_t*, float*, float*
-    )
+    cppclass EncodedRows:
+        uint8_t* high
+        uint8_t* low
+        float* scales
+        float* errors
+
+    void c_encode "engram::encode"(const float*, size_t, size_t, const EncodedRows&)
     void c_decode "engram::decode"(
         const uint8_t*, const uint8_t*, const float*, size_t, size_t, float*
     )
@@ -129,12 +133,14 @@ def encode(vectors):
     cdef uint8_t[:, ::1] low_out = low
     cdef float[::1] scale_out = scales
     cdef float[::1] error_out = errors
+    cdef EncodedRows out
     # Borrowed pointers: the views keep every array alive until this function returns.
+    out.high = &high_out[0, 0]
+    out.low = &low_out[0, 0]
+    out.scales = &scale_out[0]
+    out.errors = &error_out[0]
     with nogil:
-        c_encode(
-            &vector_view[0, 0], count, dims, &high_out[0, 0], &low_out[0, 0], &scale_out[0],
-            &error_out[0],
-        )
+        c_encode(&vector_view[0, 0], count, dims, out)
     return high, low, scales, errors
 
 

@@ -34,7 +34,8 @@ def encode(vectors: Floats) -> tuple[Bytes, Bytes, Floats, Floats]:
     """NumPy twin of `engram._native.sketch.encode`."""
     arguments.vectors(vectors)
     count, dims = vectors.shape
-    padded = np.zeros((count, (dims + 31) // 32 * 32), np.float32)
+    blocks = (dims + 31) // 32
+    padded = np.zeros((count, 32 * blocks), np.float32)
     padded[:, :dims] = vectors
     scales = np.abs(padded).max(axis=1, initial=0.0) / np.float32(127)
     steps = np.zeros_like(padded)
@@ -50,11 +51,11 @@ def encode(vectors: Floats) -> tuple[Bytes, Bytes, Floats, Floats]:
     errors = exact.astype(np.float32)
     below = errors < exact
     errors[below] = np.nextafter(errors[below], np.float32(np.inf))
-    codes = (steps + 128).astype(np.uint8).reshape(count, -1, 2, 16)
+    codes = (steps + 128).astype(np.uint8).reshape(count, blocks, 2, 16)
     first, second = codes[:, :, 0], codes[:, :, 1]
     high = (first >> 4) | (second & 0xF0)
     low = (first & 0x0F) | (second << 4)
-    return high.reshape(count, -1), low.reshape(count, -1), scales, errors
+    return high.reshape(count, 16 * blocks), low.reshape(count, 16 * blocks), scales, errors
 
 
 def decode(high: Bytes, low: Bytes, scales: Floats, dims: SupportsIndex) -> Floats:
@@ -133,7 +134,8 @@ def coarse_nearest(
     last = np.lexsort((np.arange(len(best)), -best))[: min(limit, len(best))][-1]
     if limit >= len(best):
         return rows.copy()
-    return rows[(scores > best[last]) | ((scores == best[last]) & (turn <= last))]
+    kept: Rows = rows[(scores > best[last]) | ((scores == best[last]) & (turn <= last))]
+    return kept
 
 
 def code_candidates(
@@ -188,7 +190,8 @@ def _codes(high: Bytes, low: Bytes) -> Bytes:
     count, columns = high.shape
     first = ((high & 0x0F) << 4) | (low & 0x0F)
     second = (high & 0xF0) | (low >> 4)
-    blocks = np.stack([first.reshape(count, -1, 16), second.reshape(count, -1, 16)], axis=2)
+    halves = [plane.reshape(count, columns // 16, 16) for plane in (first, second)]
+    blocks = np.stack(halves, axis=2)
     return blocks.reshape(count, 2 * columns)
 
 
@@ -214,7 +217,7 @@ def _check_rows(rows: Rows, count: int) -> None:
 
 def _owners(rows: Rows, owners: Rows | None) -> Rows:
     """The owners of the scanned rows, in order."""
-    owner = rows if owners is None else owners[rows]
+    owner: Rows = rows if owners is None else owners[rows]
     if np.any(owner[1:] < owner[:-1]):
         message = "owners must be non-decreasing over the scanned rows"
         raise ValueError(message)
