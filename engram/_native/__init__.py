@@ -11,8 +11,23 @@ import os
 from typing import Final
 
 __all__ = [
-    "NATIVE", "blend", "bm25", "decay", "find_terms", "invert", "merge", "spread", "top_k",
-]  # fmt: skip
+    "NATIVE",
+    "blend",
+    "bm25",
+    "coarse_nearest",
+    "code_candidates",
+    "decay",
+    "decode",
+    "encode",
+    "find_terms",
+    "hamming_nearest",
+    "invert",
+    "merge",
+    "query_codes",
+    "sign_bits",
+    "spread",
+    "top_k",
+]
 
 NATIVE: Final[bool] = os.environ.get("ENGRAM_NATIVE") != "0"
 """Whether the compiled kernels are selected."""
@@ -23,6 +38,15 @@ if NATIVE:
         from engram._native.decay import decay
         from engram._native.postings import bm25, find_terms
         from engram._native.scan import top_k
+        from engram._native.sketch import (
+            coarse_nearest,
+            code_candidates,
+            decode,
+            encode,
+            hamming_nearest,
+            query_codes,
+            sign_bits,
+        )
         from engram._native.spreading import spread
         from engram._native.tokens import invert, merge
     except ImportError as error:
@@ -37,5 +61,14 @@ else:
     from engram._native.twins.decay import decay
     from engram._native.twins.postings import bm25, find_terms
     from engram._native.twins.scan import top_k
+    from engram._native.twins.sketch import (
+        coarse_nearest,
+        code_candidates,
+        decode,
+        encode,
+        hamming_nearest,
+        query_codes,
+        sign_bits,
+    )
     from engram._native.twins.spreading import spread
     from engram._native.twins.tokens import invert, merge
