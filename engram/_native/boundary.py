@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "INT64_MAX", "INT64_MIN", "array", "length", "ranked_parts", "real", "whole", "word_indexes",
+    "INT64_MAX", "INT64_MIN", "array", "joined", "length", "ranked_parts", "real", "whole", "word_indexes",
 ]  # fmt: skip
 
 INT64_MIN = -(2**63)
@@ -117,6 +117,23 @@ _INDEX = (
     ("starts", np.int64),
     *_POSTINGS,
 )
+
+
+def joined(terms: object) -> bytes:
+    """Return a list of terms as one, with a zero behind each.
+
+    Raises:
+        TypeError: It is not a list of bytes objects.
+        ValueError: A term has a zero in it.
+    """
+    if not isinstance(terms, list) or not all(type(term) is bytes for term in terms):
+        message = f"bodies must be bytes objects or lists of them, not {type(terms).__name__}"
+        raise TypeError(message)
+    text = b"".join([term + b"\0" for term in terms])
+    if text.count(0) != len(terms):
+        message = "bodies must not have terms with a zero byte"
+        raise ValueError(message)
+    return text
 
 
 def word_indexes(

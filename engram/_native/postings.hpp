@@ -409,7 +409,8 @@ inline std::int64_t find_term(const char* term_bytes, std::size_t byte_count,
         if (first < 0 || end < first || static_cast<std::size_t>(end) > byte_count)
             throw std::invalid_argument("term_ends must ascend within term_bytes");
         const auto known = static_cast<std::size_t>(end - first);
-        int order = std::memcmp(term_bytes + first, wanted, std::min(known, size));
+        const std::size_t common = std::min(known, size);
+        int order = common == 0 ? 0 : std::memcmp(term_bytes + first, wanted, common);
         if (order == 0) order = known == size ? 0 : known < size ? -1 : 1;
         if (order == 0) return static_cast<std::int64_t>(middle);
         (order < 0 ? low : high) = order < 0 ? middle + 1 : middle;

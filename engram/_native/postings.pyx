@@ -65,16 +65,17 @@ def find_terms(term_bytes, term_ends, wanted):
     for term in terms:
         if type(term) is not bytes:
             raise TypeError(f"wanted must be bytes objects, not {type(term).__name__}")
-    if len(terms) == 0 or len(term_bytes) == 0 or len(term_ends) == 0:
+    if len(term_ends) == 0:
         return numbers
     cdef const uint8_t[::1] byte_view = term_bytes
     cdef const int64_t[::1] end_view = term_ends
     cdef int64_t[::1] number_view = numbers
+    cdef const char* text = <const char*> &byte_view[0] if byte_view.shape[0] else NULL
     cdef size_t place
     for place in range(len(terms)):
         term = terms[place]
         number_view[place] = find_term(
-            <const char*> &byte_view[0], byte_view.shape[0], &end_view[0], end_view.shape[0],
+            text, byte_view.shape[0], &end_view[0], end_view.shape[0],
             PyBytes_AS_STRING(term), PyBytes_GET_SIZE(term),
         )
     return numbers

@@ -26,6 +26,11 @@ struct Text {
     std::size_t size;
 };
 
+struct Body {
+    Text text;
+    bool split;  // into terms already, each with a zero behind it
+};
+
 // By bytes, which for UTF-8 is by code point.
 inline bool less(const Text& a, const Text& b) {
     const std::size_t common = std::min(a.size, b.size);
@@ -50,14 +55,12 @@ struct Words {
 };
 
 // What FTS5's unicode61 makes of an ASCII character: its lower case in a term, 0 between terms.
-// Bytes beyond ASCII belong to terms that were folded before.
 class Folding {
    public:
     Folding() {
         for (int c = '0'; c <= '9'; ++c) folded_[c] = static_cast<char>(c);
         for (int c = 'a'; c <= 'z'; ++c) folded_[c] = static_cast<char>(c);
         for (int c = 'A'; c <= 'Z'; ++c) folded_[c] = static_cast<char>(c - 'A' + 'a');
-        for (int c = 128; c < 256; ++c) folded_[c] = static_cast<char>(c);
     }
 
     char operator[](char c) const { return folded_[static_cast<unsigned char>(c)]; }
@@ -139,7 +142,7 @@ class Vocabulary {
 
     bool equals(std::uint32_t number, const char* bytes, std::size_t size) const {
         const Text known = term(number);
-        return known.size == size && std::memcmp(known.first, bytes, size) == 0;
+        return known.size == size && (size == 0 || std::memcmp(known.first, bytes, size) == 0);
     }
 
     void grow() {
@@ -163,9 +166,18 @@ struct Tokens {
     Vocabulary vocabulary;
     std::vector<std::uint32_t> numbers;
 
-    // Returns how many tokens the text has. `term` has room for the longest term.
-    std::uint32_t add(const Text& text, const Folding& folding, char* term) {
+    // Returns how many tokens the body has. `term` has room for the longest term.
+    std::uint32_t add(const Body& body, const Folding& folding, char* term) {
         const std::size_t before = numbers.size();
+        if (body.split)
+            add_terms(body.text);
+        else
+            add_text(body.text, folding, term);
+        return static_cast<std::uint32_t>(numbers.size() - before);
+    }
+
+   private:
+    void add_text(const Text& text, const Folding& folding, char* term) {
         const char* const end = text.first + text.size;
         for (const char* c = text.first; c != end;) {
             std::size_t size = 0;
@@ -177,7 +189,16 @@ struct Tokens {
             else
                 ++c;
         }
-        return static_cast<std::uint32_t>(numbers.size() - before);
+    }
+
+    void add_terms(const Text& text) {
+        const char* const end = text.first + text.size;
+        for (const char* first = text.first; first != end;) {
+            const char* zero = std::find(first, end, '\0');
+            const auto size = static_cast<std::size_t>(zero - first);
+            numbers.push_back(vocabulary.number_of(first, std::min(size, longest_term)));
+            first = zero + 1;
+        }
     }
 };
 
@@ -218,14 +239,14 @@ inline void count_again(Words& words, std::size_t posting, Aside& aside) {
         aside[posting] = frequency_aside;
 }
 
-inline Words invert(const std::vector<Text>& texts) {
+inline Words invert(const std::vector<Body>& bodies) {
     Words words;
     Tokens tokens;
     const Folding folding;
     std::vector<char> term(longest_term);
-    words.lengths.reserve(texts.size());
-    for (const Text& text : texts)
-        words.lengths.push_back(tokens.add(text, folding, term.data()));
+    words.lengths.reserve(bodies.size());
+    for (const Body& body : bodies)
+        words.lengths.push_back(tokens.add(body, folding, term.data()));
 
     std::vector<std::size_t> next = postings_begin(tokens, words);
     const std::vector<std::size_t> begin = next;

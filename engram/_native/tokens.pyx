@@ -8,6 +8,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
+from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
 from engram._native import boundary
@@ -19,6 +20,10 @@ cdef extern from "tokens.hpp" namespace "engram" nogil:
     cppclass Text:
         const char* first
         size_t size
+
+    cppclass Body:
+        Text text
+        cbool split
 
     cppclass WordsView:
         const uint32_t* lengths
@@ -46,7 +51,7 @@ cdef extern from "tokens.hpp" namespace "engram" nogil:
         vector[int64_t] large
         vector[uint32_t] large_frequencies
 
-    Words c_invert "engram::invert"(const vector[Text]&) except +
+    Words c_invert "engram::invert"(const vector[Body]&) except +
     Words c_merge "engram::merge"(const vector[WordsView]&) except +
 
 
@@ -75,14 +80,15 @@ cdef arrays(const Words& words):
 def invert(bodies):
     """Find the words of texts and where each of them is.
 
-    A term is a longest run of ASCII letters, digits and bytes beyond ASCII; capitals A to Z become
-    small and only the first 32,768 bytes count. For a text in ASCII these are the terms of FTS5's
-    unicode61. Of another text give the terms, joined by spaces.
+    The terms of a text in ASCII are those of FTS5's unicode61, the longest runs of letters and
+    digits, in small letters. The terms of another text are for the caller to find. Only the first
+    32,768 bytes of a term count.
 
     Takes O(bytes + tokens + t·log t) time for t distinct terms. The GIL is released meanwhile.
 
     Args:
-        bodies: n texts, bytes objects; row i is the i-th.
+        bodies: Row i is the i-th: the bytes of a text in ASCII, other bytes end a term; or a list
+            of terms, bytes without a zero, repeats included.
 
     Returns:
         The arrays of the index, for p pairs of a term and a row that has it: `lengths`, uint32 [n],
@@ -94,21 +100,25 @@ def invert(bodies):
         `large_frequencies`, uint32 [e], theirs.
 
     Raises:
-        TypeError: A body is not a bytes object.
-        ValueError: There are more terms than 32 bits can number.
+        TypeError: A body is not bytes and not a list of bytes.
+        ValueError: A listed term has a zero, or there are more terms than 32 bits can number.
     """
     texts = tuple(bodies)
-    cdef vector[Text] borrowed
-    cdef Text text
+    split = {
+        row: boundary.joined(body) for row, body in enumerate(texts) if type(body) is not bytes
+    }
+    cdef vector[Body] borrowed
+    cdef Body entry
     cdef Words words
     borrowed.reserve(len(texts))
-    # Borrowed pointers: `texts` keeps every object alive, and bytes do not change.
-    for body in texts:
-        if type(body) is not bytes:
-            raise TypeError(f"bodies must be bytes objects, not {type(body).__name__}")
-        text.first = PyBytes_AS_STRING(body)
-        text.size = PyBytes_GET_SIZE(body)
-        borrowed.push_back(text)
+    # Borrowed pointers: `texts` and `split` keep every object alive, and bytes do not change.
+    for row, text in enumerate(texts):
+        entry.split = type(text) is not bytes
+        if entry.split:
+            text = split[row]
+        entry.text.first = PyBytes_AS_STRING(text)
+        entry.text.size = PyBytes_GET_SIZE(text)
+        borrowed.push_back(entry)
     with nogil:
         words = c_invert(borrowed)
     return arrays(words)

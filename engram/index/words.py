@@ -224,13 +224,12 @@ def build(bodies: Sequence[bytes], tokenize: Tokenize) -> WordSegment:
         bodies: The texts as the full-text table has them, in UTF-8, in insertion order.
         tokenize: Asked for the terms of the texts that are not ASCII.
     """
-    texts = [body if body.isascii() else _joined(tokenize(body)) for body in bodies]
-    return _segment(invert(texts))
+    return _segment(invert([body if body.isascii() else _terms(tokenize, body) for body in bodies]))
 
 
-def _joined(terms: list[str]) -> bytes:
-    """Return a text of which `invert` makes the terms again: none of them has a space."""
-    return " ".join(terms).encode(errors="surrogateescape")
+def _terms(tokenize: Tokenize, body: bytes) -> list[bytes]:
+    # A single accent is a term without a character.
+    return [term.encode(errors="surrogateescape") for term in tokenize(body)]
 
 
 def merge(segments: Sequence[WordSegment], live: Sequence[NDArray[np.bool_] | None]) -> WordSegment:

@@ -231,7 +231,7 @@ def test_a_part_has_seven_values(refuse: Refuse) -> None:
     assert "parts" in refuse(bm25, twin, [PART[:6]], RANGES[np.newaxis], 9, 4.0, 3)[1]
 
 
-@given(st.sets(st.binary(min_size=1, max_size=3)), st.lists(st.binary(max_size=4)))
+@given(st.sets(st.binary(max_size=3)), st.lists(st.binary(max_size=4)))
 def test_terms_are_found(agree: Agree, known: set[bytes], others: list[bytes]) -> None:
     terms = sorted(known)
     text = np.frombuffer(b"".join(terms), np.uint8) if terms else np.empty(0, np.uint8)

@@ -70,8 +70,6 @@ def find_terms(
         if type(term) is not bytes:
             message = f"wanted must be bytes objects, not {type(term).__name__}"
             raise TypeError(message)
-    if len(term_bytes) == 0:
-        return np.full(len(terms), -1, np.int64)
 
     def known(number: int) -> bytes:
         first, end = (0 if number == 0 else term_ends[number - 1]), term_ends[number]

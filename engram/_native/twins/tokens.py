@@ -27,21 +27,21 @@ _Index: TypeAlias = tuple[
 ]
 _Occurrences: TypeAlias = dict[bytes, list[tuple[int, int]]]
 
-_TERM: Final = re.compile(rb"[0-9A-Za-z\x80-\xff]+")
+_TERM: Final = re.compile(rb"[0-9A-Za-z]+")
 _LONGEST_TERM: Final = 32_768
 _ASIDE: Final = 255
 
 
-def invert(bodies: Sequence[bytes]) -> _Index:
+def invert(bodies: Sequence[bytes | list[bytes]]) -> _Index:
     """NumPy twin of `engram._native.tokens.invert`."""
     lengths: list[int] = []
     found: _Occurrences = {}
     for row, body in enumerate(tuple(bodies)):
-        if type(body) is not bytes:
-            message = f"bodies must be bytes objects, not {type(body).__name__}"
-            raise TypeError(message)
+        if type(body) is bytes:
+            terms = [term[:_LONGEST_TERM].lower() for term in _TERM.findall(body)]
+        else:
+            terms = [term[:_LONGEST_TERM] for term in boundary.joined(body).split(b"\0")[:-1]]
         counts: dict[bytes, int] = {}
-        terms = [term[:_LONGEST_TERM].lower() for term in _TERM.findall(body)]
         for term in terms:
             counts[term] = counts.get(term, 0) + 1
         for term, frequency in counts.items():
