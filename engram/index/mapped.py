@@ -15,6 +15,7 @@ import mmap
 import os
 import struct
 import sys
+import weakref
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -174,9 +175,10 @@ class MappedArrays:
 
     def __init__(self, path: Path, identity: str) -> None:
         try:
-            # Kept open for `read`; closed with the object.
-            self._file = path.open("rb")
-            self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+            self._handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            # It goes with this object, which owns it.
+            weakref.finalize(self, os.close, self._handle)
+            self._map = mmap.mmap(self._handle, 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError):
             raise Damaged from None
         self.path = path
@@ -267,7 +269,7 @@ class MappedArrays:
         self.check_rows(name, rows)
         self.release(name)
         try:
-            return read_rows(self._file.fileno(), *self.row(name), rows)
+            return read_rows(self._handle, *self.row(name), rows)
         except OSError:
             raise Damaged from None
 

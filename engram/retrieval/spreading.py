@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engram._native import spread
+from engram.index import true_distances
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from engram.index import Adjacency, Neighbours, VectorIndex
+    from engram.index import Adjacency, EpisodeIndex, Neighbours
     from engram.storage import EpisodeFilter, Store
 
 SIMILARITY_SHARE: Final = 0.6
@@ -32,7 +33,7 @@ def similarity(distances: NDArray[np.float64]) -> NDArray[np.float64]:
 def spreading(
     store: Store,
     adjacency: Adjacency,
-    index: VectorIndex,
+    index: EpisodeIndex,
     vector: NDArray[np.float32],
     near: Neighbours,
     allowed: EpisodeFilter,
@@ -64,7 +65,7 @@ def spreading(
         return near.episodes, near.distances, near.distances
     reached, activation = _activate(store, adjacency, near, allowed, depth, decay)
     episodes = np.union1d(near.episodes, reached)
-    distances = index.distances(vector, episodes)
+    distances = true_distances(index, vector, episodes)
     importance = store.strength.traces(episodes, None).importance
     scores = SIMILARITY_SHARE * similarity(distances)
     bound = max(1.0, activation.max(initial=0.0))

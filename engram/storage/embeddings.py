@@ -141,11 +141,13 @@ class Embeddings:
         Raises:
             CorruptStore: A vector is not finite or not of the model's dimension.
         """
-        rows = self._connection.execute(
-            "SELECT v.episode, v.vector FROM carray(?) AS k CROSS JOIN embedding AS v"
-            " ON v.episode = k.value AND v.model = ?",
-            (apsw.carray(episodes), model.id),
-        ).fetchall()
+        rows = []
+        if len(episodes):
+            rows = self._connection.execute(
+                "SELECT v.episode, v.vector FROM carray(?) AS k CROSS JOIN embedding AS v"
+                " ON v.episode = k.value AND v.model = ?",
+                (apsw.carray(episodes), model.id),
+            ).fetchall()
         if not rows:
             none = np.empty((0, model.dim), dtype=np.float32)
             return VectorBatch(np.empty(0, dtype=np.int64), none)
