@@ -171,13 +171,14 @@ def test_a_recall_that_is_interrupted_while_it_catches_up_loses_nothing(open_mem
     writer.observe("first")
     assert len(reader.recall("first")) == 1
     writer.observe_many([ObserveInput(f"second {n}") for n in range(20)])
-    index, append = reader._index, reader._index._append
+    tail = reader._index.tail
+    append = tail.append
 
-    def interrupted(batch: object) -> None:
-        append(batch)
+    def interrupted(*given: object) -> None:
+        append(*given)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(index, "_append", interrupted)
+    monkeypatch.setattr(tail, "append", interrupted)
     with pytest.raises(KeyboardInterrupt):
         reader.recall("second")
     monkeypatch.undo()

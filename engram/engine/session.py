@@ -183,7 +183,9 @@ class Session:
             ModelMissing, ModelMismatch: The query cannot be embedded as the episodes were.
         """
         # The model of the last recall is most likely still the store's.
-        stored = None if self._index is None else self._index.model
+        index, embedder = self._index, self._embedder
+        known = index is not None and embedder is not None
+        stored = index.model if known and self._same_model(embedder, index.model) else None
         while True:
             if stored is None:
                 with self._store.reading():

@@ -201,6 +201,7 @@ CALLS = {
     "backup": lambda m, folder: m.backup(folder / "copy.engram"),
     "check": lambda m, _: m.check(),
     "compact": lambda m, _: m.compact(),
+    "maintain": lambda m, _: m.maintain(),
     "compress": lambda m, _: m.compress(max_episodes=0),
     "contradictions": lambda m, _: m.contradictions(),
     "count": lambda m, _: m.count(),
