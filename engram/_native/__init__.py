@@ -14,13 +14,17 @@ __all__ = [
     "NATIVE",
     "blend",
     "bm25",
+    "check_pages",
+    "check_rows",
     "coarse_nearest",
     "code_candidates",
     "decay",
     "decode",
     "encode",
     "hamming_nearest",
+    "page_sums",
     "query_codes",
+    "read_rows",
     "sign_bits",
     "spread",
     "top_k",
@@ -33,6 +37,8 @@ if NATIVE:
     try:
         from engram._native.blend import blend
         from engram._native.decay import decay
+        from engram._native.hamming import hamming_nearest, sign_bits
+        from engram._native.pages import check_pages, check_rows, page_sums, read_rows
         from engram._native.postings import bm25
         from engram._native.scan import top_k
         from engram._native.sketch import (
@@ -40,9 +46,7 @@ if NATIVE:
             code_candidates,
             decode,
             encode,
-            hamming_nearest,
             query_codes,
-            sign_bits,
         )
         from engram._native.spreading import spread
     except ImportError as error:
@@ -55,6 +59,8 @@ if NATIVE:
 else:
     from engram._native.twins.blend import blend
     from engram._native.twins.decay import decay
+    from engram._native.twins.hamming import hamming_nearest, sign_bits
+    from engram._native.twins.pages import check_pages, check_rows, page_sums, read_rows
     from engram._native.twins.postings import bm25
     from engram._native.twins.scan import top_k
     from engram._native.twins.sketch import (
@@ -62,8 +68,6 @@ else:
         code_candidates,
         decode,
         encode,
-        hamming_nearest,
         query_codes,
-        sign_bits,
     )
     from engram._native.twins.spreading import spread

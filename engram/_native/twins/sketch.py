@@ -1,4 +1,4 @@
-"""NumPy twins of the kernels over sign bits and codes."""
+"""NumPy twins of the kernels over codes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, SupportsIndex
 import numpy as np
 
 from engram._native import sketch_arguments as arguments
+from engram._native.twins.hamming import counting_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,18 +17,9 @@ if TYPE_CHECKING:
     Doubles = NDArray[np.float64]
     Bytes = NDArray[np.uint8]
 
-__all__ = [
-    "coarse_nearest",
-    "code_candidates",
-    "decode",
-    "encode",
-    "hamming_nearest",
-    "query_codes",
-    "sign_bits",
-]
+__all__ = ["coarse_nearest", "code_candidates", "decode", "encode", "query_codes"]
 
 _LANES = 8
-_BIT_COUNTS = np.array([value.bit_count() for value in range(256)], np.uint16)
 
 
 def encode(vectors: Floats) -> tuple[Bytes, Bytes, Floats, Floats]:
@@ -65,16 +57,6 @@ def decode(high: Bytes, low: Bytes, scales: Floats, dims: SupportsIndex) -> Floa
     return scales[:, np.newaxis] * steps
 
 
-def sign_bits(vectors: Floats, centre: Floats) -> NDArray[np.uint64]:
-    """NumPy twin of `engram._native.sketch.sign_bits`."""
-    arguments.centred(vectors, centre)
-    count, dims = vectors.shape
-    above = np.zeros((count, (dims + 63) // 64 * 64), np.bool_)
-    above[:, :dims] = vectors > centre
-    packed = np.packbits(above, axis=1, bitorder="little")
-    return packed.view("<u8").astype(np.uint64, copy=False)
-
-
 def query_codes(query: Floats) -> tuple[NDArray[np.int16], float]:
     """NumPy twin of `engram._native.sketch.query_codes`."""
     arguments.query(query)
@@ -89,25 +71,6 @@ def query_codes(query: Floats) -> tuple[NDArray[np.int16], float]:
         codes[: len(query)] = np.rint(steps).astype(np.int16)
     # Number 32·block + 16·half + 2·place + odd of a group goes to half, odd, block, place.
     return codes.reshape(-1, 2, 2, 8, 2).transpose(0, 2, 4, 1, 3).reshape(-1), scale
-
-
-def hamming_nearest(
-    bits: NDArray[np.uint64],
-    query: NDArray[np.uint64],
-    allowed: NDArray[np.bool_] | None,
-    owners: Rows | None,
-    limit: SupportsIndex,
-    distances: NDArray[np.uint16],
-) -> Rows:
-    """NumPy twin of `engram._native.sketch.hamming_nearest`."""
-    limit = arguments.hamming(bits, query, allowed, owners, limit, distances)
-    distances[:] = 0
-    for word in range(bits.shape[1]):
-        differing = np.ascontiguousarray(bits[:, word] ^ query[word])
-        distances += _BIT_COUNTS[differing.view(np.uint8)].reshape(-1, 8).sum(1, dtype=np.uint16)
-    rows = np.flatnonzero(_counting(np.arange(len(bits)), allowed, owners))
-    nearest = np.argsort(distances[rows], kind="stable")[:limit]
-    return np.sort(rows[nearest]).astype(np.uint32)
 
 
 def coarse_nearest(
@@ -159,7 +122,7 @@ def code_candidates(
     scanned = np.arange(len(high), dtype=np.uint32) if rows is None else rows
     _check_rows(scanned, len(high))
     _owners(scanned, owners)
-    scanned = scanned[_counting(scanned, allowed, owners)]
+    scanned = scanned[counting_rows(scanned, allowed, owners)]
     if len(scanned) == 0:
         return scanned.copy(), np.empty(0, np.float32)
     codes = _codes(high[scanned], low[scanned]).astype(np.int64)
@@ -222,18 +185,6 @@ def _owners(rows: Rows, owners: Rows | None) -> Rows:
         message = "owners must be non-decreasing over the scanned rows"
         raise ValueError(message)
     return owner
-
-
-def _counting(
-    rows: NDArray[np.integer], allowed: NDArray[np.bool_] | None, owners: Rows | None
-) -> NDArray[np.bool_]:
-    if allowed is None:
-        return np.ones(len(rows), np.bool_)
-    owner = rows if owners is None else owners[rows]
-    counting = np.zeros(len(rows), np.bool_)
-    known = owner < len(allowed)
-    counting[known] = allowed[owner[known]]
-    return counting
 
 
 def _firsts(owner: Rows) -> NDArray[np.int64]:
