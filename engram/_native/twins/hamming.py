@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, SupportsIndex
 import numpy as np
 
 from engram._native import sketch_arguments as arguments
+from engram._native.twins.masks import counting_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,16 +44,3 @@ def hamming_nearest(
     rows = np.flatnonzero(counting_rows(np.arange(len(bits)), allowed, owners))
     nearest = np.argsort(distances[rows], kind="stable")[:limit]
     return np.sort(rows[nearest]).astype(np.uint32)
-
-
-def counting_rows(
-    rows: NDArray[np.integer], allowed: NDArray[np.bool_] | None, owners: NDArray[np.uint32] | None
-) -> NDArray[np.bool_]:
-    """Which of `rows` have an allowed owner."""
-    if allowed is None:
-        return np.ones(len(rows), np.bool_)
-    owner = rows if owners is None else owners[rows]
-    counting = np.zeros(len(rows), np.bool_)
-    known = owner < len(allowed)
-    counting[known] = allowed[owner[known]]
-    return counting

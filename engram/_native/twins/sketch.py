@@ -7,22 +7,19 @@ from typing import TYPE_CHECKING, SupportsIndex
 import numpy as np
 
 from engram._native import sketch_arguments as arguments
-from engram._native.twins.hamming import counting_rows
+from engram._native.twins.masks import counting_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    Rows = NDArray[np.uint32]
-    Floats = NDArray[np.float32]
-    Doubles = NDArray[np.float64]
-    Bytes = NDArray[np.uint8]
 
 __all__ = ["coarse_nearest", "code_candidates", "decode", "encode", "query_codes"]
 
 _LANES = 8
 
 
-def encode(vectors: Floats) -> tuple[Bytes, Bytes, Floats, Floats]:
+def encode(
+    vectors: NDArray[np.float32],
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.float32], NDArray[np.float32]]:
     """NumPy twin of `engram._native.sketch.encode`."""
     arguments.vectors(vectors)
     count, dims = vectors.shape
@@ -50,14 +47,19 @@ def encode(vectors: Floats) -> tuple[Bytes, Bytes, Floats, Floats]:
     return high.reshape(count, 16 * blocks), low.reshape(count, 16 * blocks), scales, errors
 
 
-def decode(high: Bytes, low: Bytes, scales: Floats, dims: SupportsIndex) -> Floats:
+def decode(
+    high: NDArray[np.uint8],
+    low: NDArray[np.uint8],
+    scales: NDArray[np.float32],
+    dims: SupportsIndex,
+) -> NDArray[np.float32]:
     """NumPy twin of `engram._native.sketch.decode`."""
     dims = arguments.stored_codes(high, low, scales, dims)
     steps = _codes(high, low)[:, :dims].astype(np.float32) - np.float32(128)
     return scales[:, np.newaxis] * steps
 
 
-def query_codes(query: Floats) -> tuple[NDArray[np.int16], float]:
+def query_codes(query: NDArray[np.float32]) -> tuple[NDArray[np.int16], float]:
     """NumPy twin of `engram._native.sketch.query_codes`."""
     arguments.query(query)
     numbers = query.astype(np.float64)
@@ -74,13 +76,13 @@ def query_codes(query: Floats) -> tuple[NDArray[np.int16], float]:
 
 
 def coarse_nearest(
-    high: Bytes,
-    scales: Floats,
+    high: NDArray[np.uint8],
+    scales: NDArray[np.float32],
     query: NDArray[np.int16],
-    rows: Rows,
-    owners: Rows | None,
+    rows: NDArray[np.uint32],
+    owners: NDArray[np.uint32] | None,
     limit: SupportsIndex,
-) -> Rows:
+) -> NDArray[np.uint32]:
     """NumPy twin of `engram._native.sketch.coarse_nearest`."""
     limit = arguments.coarse(high, scales, query, rows, owners, limit)
     _check_query(query)
@@ -97,23 +99,25 @@ def coarse_nearest(
     last = np.lexsort((np.arange(len(best)), -best))[: min(limit, len(best))][-1]
     if limit >= len(best):
         return rows.copy()
-    kept: Rows = rows[(scores > best[last]) | ((scores == best[last]) & (turn <= last))]
+    kept: NDArray[np.uint32] = rows[
+        (scores > best[last]) | ((scores == best[last]) & (turn <= last))
+    ]
     return kept
 
 
 def code_candidates(
-    high: Bytes,
-    low: Bytes,
-    scales: Floats,
-    errors: Floats,
+    high: NDArray[np.uint8],
+    low: NDArray[np.uint8],
+    scales: NDArray[np.float32],
+    errors: NDArray[np.float32],
     query: NDArray[np.int16],
     query_scale: float,
-    rows: Rows | None,
+    rows: NDArray[np.uint32] | None,
     allowed: NDArray[np.bool_] | None,
-    owners: Rows | None,
+    owners: NDArray[np.uint32] | None,
     k: SupportsIndex,
     certainty: float,
-) -> tuple[Rows, Floats]:
+) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
     """NumPy twin of `engram._native.sketch.code_candidates`."""
     k, query_scale, certainty = arguments.candidates(
         high, low, scales, errors, query, query_scale, rows, allowed, owners, k, certainty
@@ -137,18 +141,22 @@ def code_candidates(
 
 
 def _uncertainty(
-    query: NDArray[np.int16], scale: float, certainty: float, errors: Doubles, scales: Doubles
-) -> Doubles:
+    query: NDArray[np.int16],
+    scale: float,
+    certainty: float,
+    errors: NDArray[np.float64],
+    scales: NDArray[np.float64],
+) -> NDArray[np.float64]:
     count = float(len(query))
     squares = float((query.astype(np.int64) ** 2).sum())
     norm = scale * (np.sqrt(squares) + 0.5 * np.sqrt(count))
     per_error = certainty * norm * (1 + 2.0**-30)
     per_scale = scale * count * (72.0 + count / 64.0)
-    result: Doubles = per_error * errors + per_scale * scales
+    result: NDArray[np.float64] = per_error * errors + per_scale * scales
     return result
 
 
-def _codes(high: Bytes, low: Bytes) -> Bytes:
+def _codes(high: NDArray[np.uint8], low: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Codes in the order of the numbers, padding included."""
     count, columns = high.shape
     first = ((high & 0x0F) << 4) | (low & 0x0F)
@@ -169,7 +177,7 @@ def _check_query(query: NDArray[np.int16]) -> None:
         raise ValueError(message)
 
 
-def _check_rows(rows: Rows, count: int) -> None:
+def _check_rows(rows: NDArray[np.uint32], count: int) -> None:
     if np.any(rows[1:] <= rows[:-1]):
         message = "rows must be strictly ascending"
         raise ValueError(message)
@@ -178,14 +186,14 @@ def _check_rows(rows: Rows, count: int) -> None:
         raise ValueError(message)
 
 
-def _owners(rows: Rows, owners: Rows | None) -> Rows:
+def _owners(rows: NDArray[np.uint32], owners: NDArray[np.uint32] | None) -> NDArray[np.uint32]:
     """The owners of the scanned rows, in order."""
-    owner: Rows = rows if owners is None else owners[rows]
+    owner: NDArray[np.uint32] = rows if owners is None else owners[rows]
     if np.any(owner[1:] < owner[:-1]):
         message = "owners must be non-decreasing over the scanned rows"
         raise ValueError(message)
     return owner
 
 
-def _firsts(owner: Rows) -> NDArray[np.int64]:
+def _firsts(owner: NDArray[np.uint32]) -> NDArray[np.int64]:
     return np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))
