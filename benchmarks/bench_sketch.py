@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from engram._native import sketch
+from engram._native import hamming, sketch
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
@@ -47,7 +47,7 @@ def test_encode(benchmark: BenchmarkFixture, stored: dict[str, Any]) -> None:
 
 
 def test_sign_bits(benchmark: BenchmarkFixture, stored: dict[str, Any]) -> None:
-    benchmark(sketch.sign_bits, stored["vectors"], stored["vectors"][0])
+    benchmark(hamming.sign_bits, stored["vectors"], stored["vectors"][0])
 
 
 def test_reading_the_bits(benchmark: BenchmarkFixture, stored: dict[str, Any]) -> None:
@@ -62,7 +62,7 @@ def test_hamming(
     allowed = None if mask == "none" else stored["half"]
     owners = stored["owners"] if mask == "half of the owners" else None
     benchmark(
-        sketch.hamming_nearest,
+        hamming.hamming_nearest,
         stored["bits"],
         stored["query_bits"],
         allowed,

@@ -14,6 +14,8 @@ __all__ = [
     "NATIVE",
     "blend",
     "bm25",
+    "check_pages",
+    "check_rows",
     "coarse_nearest",
     "code_candidates",
     "decay",
@@ -23,7 +25,9 @@ __all__ = [
     "hamming_nearest",
     "invert",
     "merge",
+    "page_sums",
     "query_codes",
+    "read_rows",
     "sign_bits",
     "spread",
     "top_k",
@@ -36,6 +40,8 @@ if NATIVE:
     try:
         from engram._native.blend import blend
         from engram._native.decay import decay
+        from engram._native.hamming import hamming_nearest, sign_bits
+        from engram._native.pages import check_pages, check_rows, page_sums, read_rows
         from engram._native.postings import bm25, find_terms
         from engram._native.scan import top_k
         from engram._native.sketch import (
@@ -43,9 +49,7 @@ if NATIVE:
             code_candidates,
             decode,
             encode,
-            hamming_nearest,
             query_codes,
-            sign_bits,
         )
         from engram._native.spreading import spread
         from engram._native.tokens import invert, merge
@@ -59,6 +63,8 @@ if NATIVE:
 else:
     from engram._native.twins.blend import blend
     from engram._native.twins.decay import decay
+    from engram._native.twins.hamming import hamming_nearest, sign_bits
+    from engram._native.twins.pages import check_pages, check_rows, page_sums, read_rows
     from engram._native.twins.postings import bm25, find_terms
     from engram._native.twins.scan import top_k
     from engram._native.twins.sketch import (
@@ -66,9 +72,7 @@ else:
         code_candidates,
         decode,
         encode,
-        hamming_nearest,
         query_codes,
-        sign_bits,
     )
     from engram._native.twins.spreading import spread
     from engram._native.twins.tokens import invert, merge

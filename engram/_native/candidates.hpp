@@ -20,39 +20,6 @@ namespace engram {
 
 enum class SketchFault { none, rows_order, rows_range, owners_order };
 
-struct CodeRows {
-    const std::uint8_t* high;
-    const std::uint8_t* low;  // null: the high halves only
-    const float* scales;
-    const float* errors;
-    std::size_t bytes;          // of a row, in each plane
-    const std::uint32_t* rows;  // null: all of them
-    std::size_t count;          // of scanned rows
-
-    std::size_t row(std::size_t position) const {
-        return rows == nullptr ? position : rows[position];
-    }
-
-    std::int32_t dot(CodeDot function, std::size_t row, const std::int16_t* query) const {
-        const std::uint8_t* lower = low == nullptr ? nullptr : low + row * bytes;
-        return function(high + row * bytes, lower, query, bytes);
-    }
-
-    // Listed rows lie anywhere, which the hardware cannot guess: ask for one before its turn.
-    void prefetch(std::size_t position) const {
-        constexpr std::size_t ahead = 16;
-        constexpr std::size_t line = 64;
-        if (rows == nullptr || position + ahead >= count) return;
-        const std::size_t next = rows[position + ahead];
-        for (std::size_t i = 0; i < bytes; i += line) {
-            ENGRAM_PREFETCH(high + next * bytes + i);
-            if (low != nullptr) ENGRAM_PREFETCH(low + next * bytes + i);
-        }
-        ENGRAM_PREFETCH(scales + next);
-        if (errors != nullptr) ENGRAM_PREFETCH(errors + next);
-    }
-};
-
 inline SketchFault rows_fault(const std::uint32_t* rows, std::size_t count, std::size_t total) {
     if (rows == nullptr || count == 0) return SketchFault::none;
     for (std::size_t j = 1; j < count; ++j)
@@ -69,27 +36,67 @@ struct Standing {
     }
 };
 
+// The scanned rows that count, some at a time.
+class Scan {
+   public:
+    Scan(const CodeRows& in, const QueryCodes& query, const RowMask& mask)
+        : in_(in), query_(query), mask_(mask) {}
+
+    // Returns false at the end, and at a row whose owner comes before that of the last.
+    bool next() {
+        batch_.count = 0;
+        for (; position_ < in_.count && batch_.count < batch_rows; ++position_) {
+            in_.prefetch(position_);
+            const std::size_t row = in_.row(position_);
+            const std::size_t owner = mask_.owner(row);
+            if (owner < owner_) {
+                fault_ = SketchFault::owners_order;
+                return false;
+            }
+            owner_ = owner;
+            if (mask_.allows(owner)) batch_.rows[batch_.count++] = static_cast<std::uint32_t>(row);
+        }
+        code_dots(in_, query_.codes, batch_);
+        return batch_.count > 0;
+    }
+
+    const Batch& batch() const { return batch_; }
+
+    SketchFault fault() const { return fault_; }
+
+   private:
+    const CodeRows& in_;
+    const QueryCodes& query_;
+    const RowMask& mask_;
+    std::size_t position_ = 0;
+    std::size_t owner_ = 0;
+    SketchFault fault_ = SketchFault::none;
+    Batch batch_;
+};
+
 // Appends the rows that reach the `limit`-th best owner. Call after rows_fault() said none.
-inline SketchFault coarse_nearest(const CodeRows& in, const QueryCodes& query,
-                                  const std::uint32_t* owners, std::size_t limit,
-                                  std::vector<std::uint32_t>& found) {
-    const CodeDot dot = code_dot_of_this_cpu();
+inline SketchFault coarse_nearest(const CodeRows& in, const QueryCodes& query, const RowMask& mask,
+                                  std::size_t limit, std::vector<std::uint32_t>& found) {
     // Twice 16 h + 7.5 - 128 is 32 h - 241, and twice a score ranks as the score does.
     const std::int64_t shift = 241 * query.sum;
-    std::vector<Standing> each(in.count);
+    std::vector<Standing> each;
     std::vector<Standing> best;
-    for (std::size_t j = 0; j < in.count; ++j) {
-        in.prefetch(j);
-        const std::size_t row = in.row(j);
-        const std::int64_t sum = 32 * std::int64_t{in.dot(dot, row, query.codes)} - shift;
-        const double score = static_cast<double>(in.scales[row]) * static_cast<double>(sum);
-        const bool again = owners != nullptr && j > 0 && owners[row] == owners[in.row(j - 1)];
-        if (owners != nullptr && j > 0 && owners[row] < owners[in.row(j - 1)])
-            return SketchFault::owners_order;
-        if (!again) best.push_back({score, best.size()});
-        best.back().score = std::max(best.back().score, score);
-        each[j] = {score, best.back().turn};
+    each.reserve(in.count);
+    Scan scan(in, query, mask);
+    std::size_t owner = 0;
+    while (scan.next()) {
+        const Batch& batch = scan.batch();
+        for (std::size_t i = 0; i < batch.count; ++i) {
+            const std::size_t row = batch.rows[i];
+            const std::int64_t sum = 32 * std::int64_t{batch.dots[i]} - shift;
+            const double score = static_cast<double>(in.scales[row]) * static_cast<double>(sum);
+            if (best.empty() || mask.owner(row) != owner) best.push_back({score, best.size()});
+            owner = mask.owner(row);
+            best.back().score = std::max(best.back().score, score);
+            each.push_back({score, best.back().turn});
+        }
     }
+    if (scan.fault() != SketchFault::none) return scan.fault();
     Standing cut{-std::numeric_limits<double>::infinity(), best.size()};
     if (limit < best.size()) {
         const auto last = best.begin() + static_cast<std::ptrdiff_t>(limit - 1);
@@ -160,33 +167,32 @@ inline SketchFault code_candidates(const CodeRows& in, const QueryCodes& query, 
                                    const RowMask& mask, std::size_t k, double certainty,
                                    std::vector<Candidate>& found) {
     constexpr double lowest = -std::numeric_limits<double>::infinity();
-    const CodeDot dot = code_dot_of_this_cpu();
     const Uncertainty uncertainty(query, query_scale, certainty);
     const std::int64_t shift = code_zero * query.sum;
     KthBound bound(k, in.count);
+    Scan scan(in, query, mask);
     std::size_t owner = 0;
     double reached = lowest;  // the lower bound of the owner whose rows are being read
-    for (std::size_t j = 0; j < in.count; ++j) {
-        in.prefetch(j);
-        const std::size_t row = in.row(j);
-        const std::size_t current = mask.owner(row);
-        if (current < owner) return SketchFault::owners_order;
-        if (current != owner) {
-            if (reached > lowest) bound.offer(reached);
-            owner = current;
-            reached = lowest;
+    while (scan.next()) {
+        const Batch& batch = scan.batch();
+        for (std::size_t i = 0; i < batch.count; ++i) {
+            const std::size_t row = batch.rows[i];
+            if (mask.owner(row) != owner) {
+                if (reached > lowest) bound.offer(reached);
+                owner = mask.owner(row);
+                reached = lowest;
+            }
+            const double scale = static_cast<double>(in.scales[row]);
+            const std::int64_t sum = std::int64_t{batch.dots[i]} - shift;
+            const double similarity = query_scale * scale * static_cast<double>(sum);
+            const double off = uncertainty.of(static_cast<double>(in.errors[row]), scale);
+            reached = std::max(reached, similarity - off);
+            // The bound only rises, so what is below it now stays below.
+            if (similarity + off >= bound.value())
+                found.push_back({batch.rows[i], static_cast<float>(similarity), similarity + off});
         }
-        if (!mask.allows(current)) continue;
-        const double scale = static_cast<double>(in.scales[row]);
-        const std::int64_t sum = std::int64_t{in.dot(dot, row, query.codes)} - shift;
-        const double similarity = query_scale * scale * static_cast<double>(sum);
-        const double off = uncertainty.of(static_cast<double>(in.errors[row]), scale);
-        reached = std::max(reached, similarity - off);
-        // The bound only rises, so what is below it now stays below.
-        if (similarity + off >= bound.value())
-            found.push_back({static_cast<std::uint32_t>(row), static_cast<float>(similarity),
-                             similarity + off});
     }
+    if (scan.fault() != SketchFault::none) return scan.fault();
     if (reached > lowest) bound.offer(reached);
     const double least = bound.value();
     found.erase(std::remove_if(found.begin(), found.end(),

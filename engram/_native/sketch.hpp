@@ -147,19 +147,6 @@ inline void decode(const std::uint8_t* high, const std::uint8_t* low, const floa
     }
 }
 
-inline void sign_bits(const float* vectors, const float* centre, std::size_t rows,
-                      std::size_t dims, std::uint64_t* out) {
-    for (std::size_t r = 0; r < rows; ++r, vectors += dims) {
-        for (std::size_t first = 0; first < dims; first += 64) {
-            const std::size_t count = std::min<std::size_t>(64, dims - first);
-            std::uint64_t word = 0;
-            for (std::size_t i = 0; i < count; ++i)
-                word |= static_cast<std::uint64_t>(vectors[first + i] > centre[first + i]) << i;
-            *out++ = word;
-        }
-    }
-}
-
 // A query in the order in which the planes unpack. Two blocks, 64 numbers, make four groups of 16:
 // the even and the odd ones of the first halves of both blocks, then those of the second halves.
 constexpr std::size_t query_group = 64;
@@ -214,10 +201,44 @@ inline QueryCodes summed_query(const std::int16_t* codes, std::size_t count) {
     return query;
 }
 
-// The sum of query code times code over one row; without `low`, of query code times high half.
-using CodeDot = std::int32_t (*)(const std::uint8_t* high, const std::uint8_t* low,
-                                 const std::int16_t* query, std::size_t bytes);
+struct CodeRows {
+    const std::uint8_t* high;
+    const std::uint8_t* low;  // null: the high halves only
+    const float* scales;
+    const float* errors;
+    std::size_t bytes;          // of a row, in each plane
+    const std::uint32_t* rows;  // null: all of them
+    std::size_t count;          // of scanned rows
 
+    std::size_t row(std::size_t position) const {
+        return rows == nullptr ? position : rows[position];
+    }
+
+    // Listed rows lie anywhere, which the hardware cannot guess: ask for one before its turn.
+    void prefetch(std::size_t position) const {
+        constexpr std::size_t ahead = 16;
+        constexpr std::size_t line = 64;
+        if (rows == nullptr || position + ahead >= count) return;
+        const std::size_t next = rows[position + ahead];
+        for (std::size_t i = 0; i < bytes; i += line) {
+            ENGRAM_PREFETCH(high + next * bytes + i);
+            if (low != nullptr) ENGRAM_PREFETCH(low + next * bytes + i);
+        }
+        ENGRAM_PREFETCH(scales + next);
+        if (errors != nullptr) ENGRAM_PREFETCH(errors + next);
+    }
+};
+
+// Rows are read some at a time, so that a processor can work on several sums at once.
+constexpr std::size_t batch_rows = 16;
+
+struct Batch {
+    std::size_t count = 0;
+    std::uint32_t rows[batch_rows];
+    std::int32_t dots[batch_rows];
+};
+
+// The sum of query code times code over one row; without `low`, of query code times high half.
 inline std::int32_t code_dot_plain(const std::uint8_t* high, const std::uint8_t* low,
                                    const std::int16_t* query, std::size_t bytes) {
     std::int32_t sum = 0;
@@ -293,18 +314,26 @@ ENGRAM_AVX2 ENGRAM_INLINE std::int32_t code_sum(const std::uint8_t* high, const 
     return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 0xb1)));
 }
 
-ENGRAM_AVX2 inline std::int32_t code_dot_avx2(const std::uint8_t* high, const std::uint8_t* low,
-                                              const std::int16_t* query, std::size_t bytes) {
-    return low == nullptr ? code_sum<false>(high, low, query, bytes)
-                          : code_sum<true>(high, low, query, bytes);
+ENGRAM_AVX2 inline void code_dots_avx2(const CodeRows& in, const std::int16_t* query,
+                                       Batch& batch) {
+    for (std::size_t i = 0; i < batch.count; ++i) {
+        const std::size_t at = std::size_t{batch.rows[i]} * in.bytes;
+        batch.dots[i] = in.low == nullptr
+                            ? code_sum<false>(in.high + at, nullptr, query, in.bytes)
+                            : code_sum<true>(in.high + at, in.low + at, query, in.bytes);
+    }
 }
 #endif
 
-inline CodeDot code_dot_of_this_cpu() {
+inline void code_dots(const CodeRows& in, const std::int16_t* query, Batch& batch) {
 #ifdef ENGRAM_AVX2
-    if (cpu_has_avx2()) return code_dot_avx2;
+    if (cpu_has_avx2()) return code_dots_avx2(in, query, batch);
 #endif
-    return code_dot_plain;
+    for (std::size_t i = 0; i < batch.count; ++i) {
+        const std::size_t at = std::size_t{batch.rows[i]} * in.bytes;
+        const std::uint8_t* low = in.low == nullptr ? nullptr : in.low + at;
+        batch.dots[i] = code_dot_plain(in.high + at, low, query, in.bytes);
+    }
 }
 
 }  // namespace engram

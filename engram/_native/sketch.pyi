@@ -3,15 +3,7 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "coarse_nearest",
-    "code_candidates",
-    "decode",
-    "encode",
-    "hamming_nearest",
-    "query_codes",
-    "sign_bits",
-]
+__all__ = ["coarse_nearest", "code_candidates", "decode", "encode", "query_codes"]
 
 def encode(
     vectors: NDArray[np.float32],
@@ -22,16 +14,7 @@ def decode(
     scales: NDArray[np.float32],
     dims: SupportsIndex,
 ) -> NDArray[np.float32]: ...
-def sign_bits(vectors: NDArray[np.float32], centre: NDArray[np.float32]) -> NDArray[np.uint64]: ...
 def query_codes(query: NDArray[np.float32]) -> tuple[NDArray[np.int16], float]: ...
-def hamming_nearest(
-    bits: NDArray[np.uint64],
-    query: NDArray[np.uint64],
-    allowed: NDArray[np.bool_] | None,
-    owners: NDArray[np.uint32] | None,
-    limit: SupportsIndex,
-    distances: NDArray[np.uint16],
-) -> NDArray[np.uint32]: ...
 def coarse_nearest(
     high: NDArray[np.uint8],
     scales: NDArray[np.float32],

@@ -1,33 +1,21 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # cython: embedsignature=False, freethreading_compatible=True
-"""Nearest rows by sign bits and by one byte per number.
+"""Vectors as one byte per number, and which rows can be nearest judged by those.
 
-Both are small copies of float32 vectors: 48 and 384 bytes at 384 dimensions. Sign bits find a few
-thousand rows that are probably near, the high halves of the codes the best of those, and whole
-codes the rows that are proven to hold the nearest.
-
-Sign bits lie row by row. Two levels, half of a row's bits first, were measured at a million rows:
-not faster, since counting hides behind memory, and recall@10 fell from 0.999 to 0.994.
+At 384 dimensions a row has 192 bytes of high halves, enough for a rough order, and as many of low
+halves; with both, what a dot product can be is known within about one percent of the norms.
 """
 
 import numpy as np
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int16_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int16_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 from libcpp.vector cimport vector
 
 from engram._native import sketch_arguments as arguments
 
-__all__ = [
-    "coarse_nearest",
-    "code_candidates",
-    "decode",
-    "encode",
-    "hamming_nearest",
-    "query_codes",
-    "sign_bits",
-]
+__all__ = ["coarse_nearest", "code_candidates", "decode", "encode", "query_codes"]
 
 
 cdef extern from "hamming.hpp" namespace "engram" nogil:
@@ -35,15 +23,6 @@ cdef extern from "hamming.hpp" namespace "engram" nogil:
         const uint8_t* allowed
         size_t count
         const uint32_t* owners
-
-    cppclass BitRows:
-        const uint64_t* bits
-        size_t rows
-        size_t words
-
-    vector[uint32_t] c_hamming_nearest "engram::hamming_nearest"(
-        const BitRows&, const uint64_t*, const RowMask&, size_t, uint16_t*
-    ) except +
 
 
 cdef extern from "sketch.hpp" namespace "engram" nogil:
@@ -57,11 +36,19 @@ cdef extern from "sketch.hpp" namespace "engram" nogil:
     void c_decode "engram::decode"(
         const uint8_t*, const uint8_t*, const float*, size_t, size_t, float*
     )
-    void c_sign_bits "engram::sign_bits"(const float*, const float*, size_t, size_t, uint64_t*)
     double c_query_codes "engram::query_codes"(const float*, size_t, int16_t*)
 
     cppclass QueryCodes:
         int64_t sizes
+
+    cppclass CodeRows:
+        const uint8_t* high
+        const uint8_t* low
+        const float* scales
+        const float* errors
+        size_t bytes
+        const uint32_t* rows
+        size_t count
 
     QueryCodes summed_query(const int16_t*, size_t)
     const int64_t query_reach
@@ -74,22 +61,13 @@ cdef extern from "candidates.hpp" namespace "engram" nogil:
         rows_range
         owners_order
 
-    cppclass CodeRows:
-        const uint8_t* high
-        const uint8_t* low
-        const float* scales
-        const float* errors
-        size_t bytes
-        const uint32_t* rows
-        size_t count
-
     cppclass Candidate:
         uint32_t row
         float similarity
 
     SketchFault rows_fault(const uint32_t*, size_t, size_t)
     SketchFault c_coarse_nearest "engram::coarse_nearest"(
-        const CodeRows&, const QueryCodes&, const uint32_t*, size_t, vector[uint32_t]&
+        const CodeRows&, const QueryCodes&, const RowMask&, size_t, vector[uint32_t]&
     ) except +
     SketchFault c_code_candidates "engram::code_candidates"(
         const CodeRows&, const QueryCodes&, double, const RowMask&, size_t, double,
@@ -179,38 +157,6 @@ def decode(high, low, scales, dims):
     return vectors
 
 
-def sign_bits(vectors, centre):
-    """Keep of each number whether it is more than the centre's.
-
-    Takes O(m·d) time with the GIL released. From codes alone, take those of `decode`.
-
-    Args:
-        vectors: float32 [m, d], C-contiguous.
-        centre: float32 [d]; usually the mean of many vectors.
-
-    Returns:
-        uint64 [m, ceil(d/64)]; bit i of word w is for number 64·w + i, and bits past d are 0.
-
-    Raises:
-        TypeError: An argument is not an array of float32.
-        ValueError: A shape or the memory layout is not as described.
-    """
-    arguments.centred(vectors, centre)
-    cdef const float[:, ::1] vector_view = vectors
-    cdef const float[::1] centre_view = centre
-    bits = np.empty((len(vectors), (len(centre) + 63) // 64), np.uint64)
-    if bits.size == 0:
-        return bits
-    cdef uint64_t[:, ::1] bit_out = bits
-    # Borrowed pointers: the views keep every array alive until this function returns.
-    with nogil:
-        c_sign_bits(
-            &vector_view[0, 0], &centre_view[0], vector_view.shape[0], vector_view.shape[1],
-            &bit_out[0, 0],
-        )
-    return bits
-
-
 def query_codes(query):
     """Return a query as 16-bit numbers, in the order in which codes unpack, and their scale.
 
@@ -235,50 +181,6 @@ def query_codes(query):
     cdef int16_t[::1] code_out = codes
     # Borrowed pointers: the views keep both arrays alive until this function returns.
     return codes, c_query_codes(&query_view[0], query_view.shape[0], &code_out[0])
-
-
-def hamming_nearest(bits, query, allowed, owners, limit, distances):
-    """Return the rows whose sign bits differ least from the query's.
-
-    The selection is exact for Hamming distance, with ties at the cut to earlier rows. A row counts
-    only if its owner is allowed; an owner that has no element in `allowed` is not.
-
-    Takes O(n·w) time and O(limit) memory where rows are in no special order, O(n) at worst, with
-    the GIL released; the arrays must not be written to meanwhile, and two calls must not share
-    `distances`.
-
-    Args:
-        bits: uint64 [n, w], C-contiguous, w at most 1023; what `sign_bits` gave. n at most 2^32.
-        query: uint64 [w].
-        allowed: bool [number of owners], the owners that count, or None for all of them.
-        owners: uint32 [n], the owner of each row, or None where a row is its own.
-        limit: How many rows to return at most; at least 1.
-        distances: uint16 [n], to write to; the distances of all rows when this returns.
-
-    Returns:
-        uint32 [r], ascending; r is min(limit, rows that count).
-
-    Raises:
-        TypeError: An argument is not an array of its element type, or `limit` is not an integer.
-        ValueError: A shape, the memory layout or `limit` is not as described.
-    """
-    limit = arguments.hamming(bits, query, allowed, owners, limit, distances)
-    if len(bits) == 0:
-        return np.empty(0, np.uint32)
-    cdef const uint64_t[:, ::1] bit_view = bits
-    cdef const uint64_t[::1] query_view = query
-    cdef uint16_t[::1] distance_out = distances
-    cdef RowMask mask = row_mask(allowed, owners)
-    cdef BitRows stored
-    # Borrowed pointers: the arguments keep every array alive until this function returns.
-    stored.bits = &bit_view[0, 0]
-    stored.rows = bit_view.shape[0]
-    stored.words = bit_view.shape[1]
-    cdef size_t most = min(limit, len(bits))
-    cdef vector[uint32_t] found
-    with nogil:
-        found = c_hamming_nearest(stored, &query_view[0], mask, most, &distance_out[0])
-    return row_array(found)
 
 
 def coarse_nearest(high, scales, query, rows, owners, limit):
@@ -320,7 +222,7 @@ def coarse_nearest(high, scales, query, rows, owners, limit):
     with nogil:
         fault = rows_fault(stored.rows, stored.count, total)
         if fault == SketchFault.none:
-            fault = c_coarse_nearest(stored, wanted, mask.owners, most, found)
+            fault = c_coarse_nearest(stored, wanted, mask, most, found)
     refuse(fault)
     return row_array(found)
 

@@ -19,11 +19,14 @@ FOLDER = Path(boundary.__file__).parent
 KERNELS = {
     "blend": ["blend"],
     "decay": ["decay"],
+    "hamming": ["hamming_nearest", "sign_bits"],
+    "pages": ["check_pages", "check_rows", "page_sums", "read_rows"],
     "postings": ["bm25", "find_terms"],
-    "scan": ["top_k"],
+    "sketch": ["coarse_nearest", "code_candidates", "decode", "encode", "query_codes"],
     "spreading": ["spread"],
     "tokens": ["invert", "merge"],
 }
+MODULE_OF = {name: module for module, names in KERNELS.items() for name in names}
 
 
 def functions(path: Path) -> dict[str, ast.FunctionDef]:
@@ -49,7 +52,8 @@ def run(code: str, **environment: str) -> str:
 @pytest.mark.parametrize("module", KERNELS)
 def test_the_stub_declares_what_the_twin_defines(module: str) -> None:
     stub, twin = functions(FOLDER / f"{module}.pyi"), functions(FOLDER / "twins" / f"{module}.py")
-    assert list(stub) == list(twin) == KERNELS[module]
+    assert list(stub) == list(twin)
+    assert sorted(stub) == KERNELS[module]
     for name, declared in stub.items():
         assert declared.returns is not None
         assert ast.unparse(declared.args) == ast.unparse(twin[name].args)
@@ -73,8 +77,8 @@ def test_the_kernel_exports_what_the_twin_exports(module: str) -> None:
 
 def test_the_package_exports_the_compiled_kernels() -> None:
     assert engram._native.NATIVE
-    assert sorted(engram._native.__all__) == sorted(["NATIVE", *sum(KERNELS.values(), [])])
-    for module, name in [(module, name) for module in KERNELS for name in KERNELS[module]]:
+    assert sorted(engram._native.__all__) == sorted(["NATIVE", *MODULE_OF])
+    for name, module in MODULE_OF.items():
         assert getattr(engram._native, name).__module__ == f"engram._native.{module}"
 
 
@@ -82,14 +86,11 @@ def test_the_environment_selects_the_twins() -> None:
     code = """
 import sys
 import engram._native as n
-print(n.NATIVE, *(getattr(n, name).__module__ for name in n.__all__ if name != "NATIVE"))
+print(n.NATIVE, *(getattr(n, name).__module__ for name in sorted(n.__all__) if name != "NATIVE"))
 loaded = {name.removeprefix("engram._native.") for name in sys.modules}
-print(*loaded & {"blend", "decay", "postings", "scan", "spreading", "tokens"})
-"""
-    modules = (
-        "blend", "postings", "decay", "postings", "tokens", "tokens", "spreading", "scan",
-    )  # fmt: skip
-    twins = " ".join(f"engram._native.twins.{m}" for m in modules)
+print(*loaded & KERNELS)
+""".replace("KERNELS", repr(set(KERNELS)))
+    twins = " ".join(f"engram._native.twins.{MODULE_OF[name]}" for name in sorted(MODULE_OF))
     assert run(code, ENGRAM_NATIVE="0").splitlines() == [f"False {twins}"]
     assert run(code, ENGRAM_NATIVE="1").startswith("True engram._native.blend")
 

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from engram._native import scan, sketch
+from engram._native import hamming, scan, sketch
+from engram._native.twins import hamming as hamming_twin
 from engram._native.twins import sketch as twin
 
 Agree = Callable[..., Any]
@@ -56,7 +57,7 @@ def test_codes_and_bits(agree: Agree, count: int, dims: int) -> None:
     assert np.all(lost <= errors + 1e-6 * np.linalg.norm(rows, axis=1))
     assert np.all(np.abs(rows - decoded) <= 0.5001 * scales[:, np.newaxis])
     centre = rows.mean(0) if count else np.zeros(dims, np.float32)
-    bits = agree(sketch.sign_bits, twin.sign_bits, rows, centre)
+    bits = agree(hamming.sign_bits, hamming_twin.sign_bits, rows, centre)
     assert bits.shape == (count, -(-dims // 64))
     for i in range(dims):
         assert np.array_equal(
@@ -106,8 +107,8 @@ def test_hamming_nearest(agree: Agree, count: int, words: int) -> None:
             for owner in (None, owners):
                 distances = np.full(count, 9, np.uint16)
                 found = agree(
-                    sketch.hamming_nearest,
-                    twin.hamming_nearest,
+                    hamming.hamming_nearest,
+                    hamming_twin.hamming_nearest,
                     bits,
                     query,
                     allowed,
@@ -135,7 +136,14 @@ def test_hamming_nearest_where_the_sample_misleads(agree: Agree) -> None:
         bits[:] = far
         bits[::32] = near
         found = agree(
-            sketch.hamming_nearest, twin.hamming_nearest, bits, query, None, None, 3000, distances
+            hamming.hamming_nearest,
+            hamming_twin.hamming_nearest,
+            bits,
+            query,
+            None,
+            None,
+            3000,
+            distances,
         )
         assert len(found) == 3000
 
@@ -359,9 +367,9 @@ def test_bits_and_codes_refuse_what_does_not_fit(refuse: Refuse) -> None:
         (bits[:, :0].copy(), query[:0], None, None, 1, distances),
         (np.zeros((1, 1024), np.uint64), np.zeros(1024, np.uint64), None, None, 1, distances[:1]),
     ):
-        refuse(sketch.hamming_nearest, twin.hamming_nearest, *case)
+        refuse(hamming.hamming_nearest, hamming_twin.hamming_nearest, *case)
     refuse(sketch.encode, twin.encode, rows.astype(np.float64))
-    refuse(sketch.sign_bits, twin.sign_bits, rows, rows[0, :3])
+    refuse(hamming.sign_bits, hamming_twin.sign_bits, rows, rows[0, :3])
     refuse(sketch.query_codes, twin.query_codes, rows)
     high, low, scales, _ = sketch.encode(rows)
     refuse(sketch.decode, twin.decode, high, low, scales, 65)

@@ -1,4 +1,4 @@
-"""NumPy twins of the kernels over sign bits and codes."""
+"""NumPy twins of the kernels over codes."""
 
 from __future__ import annotations
 
@@ -7,30 +7,19 @@ from typing import TYPE_CHECKING, SupportsIndex
 import numpy as np
 
 from engram._native import sketch_arguments as arguments
+from engram._native.twins.masks import counting_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Rows = NDArray[np.uint32]
-    Floats = NDArray[np.float32]
-    Doubles = NDArray[np.float64]
-    Bytes = NDArray[np.uint8]
-
-__all__ = [
-    "coarse_nearest",
-    "code_candidates",
-    "decode",
-    "encode",
-    "hamming_nearest",
-    "query_codes",
-    "sign_bits",
-]
+__all__ = ["coarse_nearest", "code_candidates", "decode", "encode", "query_codes"]
 
 _LANES = 8
-_BIT_COUNTS = np.array([value.bit_count() for value in range(256)], np.uint16)
 
 
-def encode(vectors: Floats) -> tuple[Bytes, Bytes, Floats, Floats]:
+def encode(
+    vectors: NDArray[np.float32],
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.float32], NDArray[np.float32]]:
     """NumPy twin of `engram._native.sketch.encode`."""
     arguments.vectors(vectors)
     count, dims = vectors.shape
@@ -58,24 +47,19 @@ def encode(vectors: Floats) -> tuple[Bytes, Bytes, Floats, Floats]:
     return high.reshape(count, 16 * blocks), low.reshape(count, 16 * blocks), scales, errors
 
 
-def decode(high: Bytes, low: Bytes, scales: Floats, dims: SupportsIndex) -> Floats:
+def decode(
+    high: NDArray[np.uint8],
+    low: NDArray[np.uint8],
+    scales: NDArray[np.float32],
+    dims: SupportsIndex,
+) -> NDArray[np.float32]:
     """NumPy twin of `engram._native.sketch.decode`."""
     dims = arguments.stored_codes(high, low, scales, dims)
     steps = _codes(high, low)[:, :dims].astype(np.float32) - np.float32(128)
     return scales[:, np.newaxis] * steps
 
 
-def sign_bits(vectors: Floats, centre: Floats) -> NDArray[np.uint64]:
-    """NumPy twin of `engram._native.sketch.sign_bits`."""
-    arguments.centred(vectors, centre)
-    count, dims = vectors.shape
-    above = np.zeros((count, (dims + 63) // 64 * 64), np.bool_)
-    above[:, :dims] = vectors > centre
-    packed = np.packbits(above, axis=1, bitorder="little")
-    return packed.view("<u8").astype(np.uint64, copy=False)
-
-
-def query_codes(query: Floats) -> tuple[NDArray[np.int16], float]:
+def query_codes(query: NDArray[np.float32]) -> tuple[NDArray[np.int16], float]:
     """NumPy twin of `engram._native.sketch.query_codes`."""
     arguments.query(query)
     numbers = query.astype(np.float64)
@@ -91,33 +75,14 @@ def query_codes(query: Floats) -> tuple[NDArray[np.int16], float]:
     return codes.reshape(-1, 2, 2, 8, 2).transpose(0, 2, 4, 1, 3).reshape(-1), scale
 
 
-def hamming_nearest(
-    bits: NDArray[np.uint64],
-    query: NDArray[np.uint64],
-    allowed: NDArray[np.bool_] | None,
-    owners: Rows | None,
-    limit: SupportsIndex,
-    distances: NDArray[np.uint16],
-) -> Rows:
-    """NumPy twin of `engram._native.sketch.hamming_nearest`."""
-    limit = arguments.hamming(bits, query, allowed, owners, limit, distances)
-    distances[:] = 0
-    for word in range(bits.shape[1]):
-        differing = np.ascontiguousarray(bits[:, word] ^ query[word])
-        distances += _BIT_COUNTS[differing.view(np.uint8)].reshape(-1, 8).sum(1, dtype=np.uint16)
-    rows = np.flatnonzero(_counting(np.arange(len(bits)), allowed, owners))
-    nearest = np.argsort(distances[rows], kind="stable")[:limit]
-    return np.sort(rows[nearest]).astype(np.uint32)
-
-
 def coarse_nearest(
-    high: Bytes,
-    scales: Floats,
+    high: NDArray[np.uint8],
+    scales: NDArray[np.float32],
     query: NDArray[np.int16],
-    rows: Rows,
-    owners: Rows | None,
+    rows: NDArray[np.uint32],
+    owners: NDArray[np.uint32] | None,
     limit: SupportsIndex,
-) -> Rows:
+) -> NDArray[np.uint32]:
     """NumPy twin of `engram._native.sketch.coarse_nearest`."""
     limit = arguments.coarse(high, scales, query, rows, owners, limit)
     _check_query(query)
@@ -134,23 +99,25 @@ def coarse_nearest(
     last = np.lexsort((np.arange(len(best)), -best))[: min(limit, len(best))][-1]
     if limit >= len(best):
         return rows.copy()
-    kept: Rows = rows[(scores > best[last]) | ((scores == best[last]) & (turn <= last))]
+    kept: NDArray[np.uint32] = rows[
+        (scores > best[last]) | ((scores == best[last]) & (turn <= last))
+    ]
     return kept
 
 
 def code_candidates(
-    high: Bytes,
-    low: Bytes,
-    scales: Floats,
-    errors: Floats,
+    high: NDArray[np.uint8],
+    low: NDArray[np.uint8],
+    scales: NDArray[np.float32],
+    errors: NDArray[np.float32],
     query: NDArray[np.int16],
     query_scale: float,
-    rows: Rows | None,
+    rows: NDArray[np.uint32] | None,
     allowed: NDArray[np.bool_] | None,
-    owners: Rows | None,
+    owners: NDArray[np.uint32] | None,
     k: SupportsIndex,
     certainty: float,
-) -> tuple[Rows, Floats]:
+) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
     """NumPy twin of `engram._native.sketch.code_candidates`."""
     k, query_scale, certainty = arguments.candidates(
         high, low, scales, errors, query, query_scale, rows, allowed, owners, k, certainty
@@ -159,7 +126,7 @@ def code_candidates(
     scanned = np.arange(len(high), dtype=np.uint32) if rows is None else rows
     _check_rows(scanned, len(high))
     _owners(scanned, owners)
-    scanned = scanned[_counting(scanned, allowed, owners)]
+    scanned = scanned[counting_rows(scanned, allowed, owners)]
     if len(scanned) == 0:
         return scanned.copy(), np.empty(0, np.float32)
     codes = _codes(high[scanned], low[scanned]).astype(np.int64)
@@ -174,18 +141,22 @@ def code_candidates(
 
 
 def _uncertainty(
-    query: NDArray[np.int16], scale: float, certainty: float, errors: Doubles, scales: Doubles
-) -> Doubles:
+    query: NDArray[np.int16],
+    scale: float,
+    certainty: float,
+    errors: NDArray[np.float64],
+    scales: NDArray[np.float64],
+) -> NDArray[np.float64]:
     count = float(len(query))
     squares = float((query.astype(np.int64) ** 2).sum())
     norm = scale * (np.sqrt(squares) + 0.5 * np.sqrt(count))
     per_error = certainty * norm * (1 + 2.0**-30)
     per_scale = scale * count * (72.0 + count / 64.0)
-    result: Doubles = per_error * errors + per_scale * scales
+    result: NDArray[np.float64] = per_error * errors + per_scale * scales
     return result
 
 
-def _codes(high: Bytes, low: Bytes) -> Bytes:
+def _codes(high: NDArray[np.uint8], low: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Codes in the order of the numbers, padding included."""
     count, columns = high.shape
     first = ((high & 0x0F) << 4) | (low & 0x0F)
@@ -206,7 +177,7 @@ def _check_query(query: NDArray[np.int16]) -> None:
         raise ValueError(message)
 
 
-def _check_rows(rows: Rows, count: int) -> None:
+def _check_rows(rows: NDArray[np.uint32], count: int) -> None:
     if np.any(rows[1:] <= rows[:-1]):
         message = "rows must be strictly ascending"
         raise ValueError(message)
@@ -215,26 +186,14 @@ def _check_rows(rows: Rows, count: int) -> None:
         raise ValueError(message)
 
 
-def _owners(rows: Rows, owners: Rows | None) -> Rows:
+def _owners(rows: NDArray[np.uint32], owners: NDArray[np.uint32] | None) -> NDArray[np.uint32]:
     """The owners of the scanned rows, in order."""
-    owner: Rows = rows if owners is None else owners[rows]
+    owner: NDArray[np.uint32] = rows if owners is None else owners[rows]
     if np.any(owner[1:] < owner[:-1]):
         message = "owners must be non-decreasing over the scanned rows"
         raise ValueError(message)
     return owner
 
 
-def _counting(
-    rows: NDArray[np.integer], allowed: NDArray[np.bool_] | None, owners: Rows | None
-) -> NDArray[np.bool_]:
-    if allowed is None:
-        return np.ones(len(rows), np.bool_)
-    owner = rows if owners is None else owners[rows]
-    counting = np.zeros(len(rows), np.bool_)
-    known = owner < len(allowed)
-    counting[known] = allowed[owner[known]]
-    return counting
-
-
-def _firsts(owner: Rows) -> NDArray[np.int64]:
+def _firsts(owner: NDArray[np.uint32]) -> NDArray[np.int64]:
     return np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))
