@@ -41,11 +41,12 @@ class Labels:
         self._connection.executemany("INSERT INTO episode_label VALUES (?, ?, ?)", rows)
 
     def _id(self, kind: Kind, name: str) -> int:
-        found: int = self._connection.execute(
-            "INSERT INTO label (kind, name) VALUES (?, ?)"
-            " ON CONFLICT DO UPDATE SET name = name RETURNING id",
-            (kind, name),
+        found: int | None = self._connection.execute(
+            "SELECT id FROM label WHERE kind = ? AND name = ?", (kind, name)
         ).get
+        if found is None:
+            self._connection.execute("INSERT INTO label (kind, name) VALUES (?, ?)", (kind, name))
+            found = self._connection.last_id
         return found
 
     def of(self, episodes: NDArray[np.int64]) -> dict[int, tuple[list[str], list[str]]]:
