@@ -69,8 +69,12 @@ def names(value: object, argument: str) -> tuple[str, ...]:
     """
     if value is None:
         return ()
-    if type(value) is list and all(type(name) is str and name.isascii() for name in value):
-        return tuple(value)
+    if type(value) is list:
+        for name in value:
+            if type(name) is not str or not name.isascii():
+                break
+        else:
+            return tuple(value)
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         message = f"{argument} must be a list of str, not {type(value).__name__}"
         raise InvalidType(message)

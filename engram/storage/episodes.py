@@ -95,7 +95,7 @@ class Episodes:
                 for key, uid, e in zip(keys, ids, new, strict=True)
             ),
         )
-        self._labels.add((key, e.actors, e.tags) for key, e in zip(keys, new, strict=True))
+        self._labels.add([(k, e.actors, e.tags) for k, e in zip(keys, new, strict=True)])
         self._connection.executemany(
             "INSERT INTO episode_source VALUES (?, ?, ?)",
             (

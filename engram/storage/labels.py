@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 import apsw
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -23,22 +24,19 @@ class Labels:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def add(self, episodes: Iterable[tuple[int, Sequence[str], Sequence[str]]]) -> None:
+    def add(self, episodes: Sequence[tuple[int, Sequence[str], Sequence[str]]]) -> None:
         """Join actors and tags to new episodes, given as `(episode, actors, tags)`."""
-        known: dict[tuple[Kind, str], int] = {}
+        actor = self._ids("actor", (names for _, names, _ in episodes))
+        tag = self._ids("tag", (names for _, _, names in episodes))
+        if actor or tag:
+            self._connection.executemany(
+                "INSERT INTO episode_label VALUES (?, ?, ?)", _rows(episodes, actor, tag)
+            )
 
-        def label(kind: Kind, name: str) -> int:
-            key = (kind, name)
-            if key not in known:
-                known[key] = self._id(kind, name)
-            return known[key]
-
-        rows = []
-        for episode, actors, tags in episodes:
-            labels = [label("actor", name) for name in actors]
-            labels += [label("tag", name) for name in tags]
-            rows += [(episode, position, one) for position, one in enumerate(labels)]
-        self._connection.executemany("INSERT INTO episode_label VALUES (?, ?, ?)", rows)
+    def _ids(self, kind: Kind, named: Iterable[Sequence[str]]) -> dict[str, int]:
+        """Return the key of each name, those that are new included."""
+        distinct = dict.fromkeys(chain.from_iterable(named))
+        return {name: self._id(kind, name) for name in distinct}
 
     def _id(self, kind: Kind, name: str) -> int:
         found: int | None = self._connection.execute(
@@ -73,3 +71,16 @@ class Labels:
             " AND NOT EXISTS (SELECT 1 FROM episode_label WHERE label = ?1)",
             set(rows),
         )
+
+
+def _rows(
+    episodes: Sequence[tuple[int, Sequence[str], Sequence[str]]],
+    actor: Mapping[str, int],
+    tag: Mapping[str, int],
+) -> Iterator[tuple[int, int, int]]:
+    """Yield episode, position and label: the actors of each, then its tags."""
+    for episode, actors, tags in episodes:
+        for position, name in enumerate(actors):
+            yield episode, position, actor[name]
+        for position, name in enumerate(tags, start=len(actors)):
+            yield episode, position, tag[name]
