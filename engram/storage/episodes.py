@@ -96,14 +96,13 @@ class Episodes:
             ),
         )
         self._labels.add([(k, e.actors, e.tags) for k, e in zip(keys, new, strict=True)])
-        self._connection.executemany(
-            "INSERT INTO episode_source VALUES (?, ?, ?)",
-            (
-                (key, position, uids.to_stored(source))
-                for key, e in zip(keys, new, strict=True)
-                for position, source in enumerate(e.summary_of)
-            ),
-        )
+        sources = [
+            (key, position, uids.to_stored(source))
+            for key, e in zip(keys, new, strict=True)
+            for position, source in enumerate(e.summary_of)
+        ]
+        if sources:
+            self._connection.executemany("INSERT INTO episode_source VALUES (?, ?, ?)", sources)
         self._connection.executemany(
             "INSERT INTO strength (episode, importance) VALUES (?, ?)",
             ((k, e.importance) for k, e in zip(keys, new, strict=True) if e.importance != 1.0),
