@@ -95,7 +95,7 @@ class Episodes:
                 for key, uid, e in zip(keys, ids, new, strict=True)
             ),
         )
-        self._labels.add([(k, e.actors, e.tags) for k, e in zip(keys, new, strict=True)])
+        self._labels.add(keys, [e.actors for e in new], [e.tags for e in new])
         sources = [
             (key, position, uids.to_stored(source))
             for key, e in zip(keys, new, strict=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import apsw
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -24,18 +24,28 @@ class Labels:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def add(self, episodes: Sequence[tuple[int, Sequence[str], Sequence[str]]]) -> None:
-        """Join actors and tags to new episodes, given as `(episode, actors, tags)`."""
-        actor = self._ids("actor", (names for _, names, _ in episodes))
-        tag = self._ids("tag", (names for _, _, names in episodes))
-        if actor or tag:
-            self._connection.executemany(
-                "INSERT INTO episode_label VALUES (?, ?, ?)", _rows(episodes, actor, tag)
-            )
+    def add(
+        self,
+        episodes: Sequence[int],
+        actors: Sequence[Sequence[str]],
+        tags: Sequence[Sequence[str]],
+    ) -> None:
+        """Join the actors and the tags of each of n new episodes to it."""
+        actor, tag = self._ids("actor", actors), self._ids("tag", tags)
 
-    def _ids(self, kind: Kind, named: Iterable[Sequence[str]]) -> dict[str, int]:
+        def rows() -> Iterator[tuple[int, int, int]]:
+            for episode, taking_part, tagged in zip(episodes, actors, tags, strict=True):
+                for position, name in enumerate(taking_part):
+                    yield episode, position, actor[name]
+                for position, name in enumerate(tagged, start=len(taking_part)):
+                    yield episode, position, tag[name]
+
+        if actor or tag:
+            self._connection.executemany("INSERT INTO episode_label VALUES (?, ?, ?)", rows())
+
+    def _ids(self, kind: Kind, names: Iterable[Sequence[str]]) -> dict[str, int]:
         """Return the key of each name, those that are new included."""
-        distinct = dict.fromkeys(chain.from_iterable(named))
+        distinct = dict.fromkeys(chain.from_iterable(names))
         return {name: self._id(kind, name) for name in distinct}
 
     def _id(self, kind: Kind, name: str) -> int:
@@ -71,16 +81,3 @@ class Labels:
             " AND NOT EXISTS (SELECT 1 FROM episode_label WHERE label = ?1)",
             set(rows),
         )
-
-
-def _rows(
-    episodes: Sequence[tuple[int, Sequence[str], Sequence[str]]],
-    actor: Mapping[str, int],
-    tag: Mapping[str, int],
-) -> Iterator[tuple[int, int, int]]:
-    """Yield episode, position and label: the actors of each, then its tags."""
-    for episode, actors, tags in episodes:
-        for position, name in enumerate(actors):
-            yield episode, position, actor[name]
-        for position, name in enumerate(tags, start=len(actors)):
-            yield episode, position, tag[name]

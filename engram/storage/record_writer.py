@@ -165,7 +165,7 @@ class RecordWriter:
         if self._is_taken("episode", record["uid"]) or (self._merge and "vectors" not in record):
             return False
         key = self._insert("episode", record, search_text=search_text(record["content"]))
-        self._labels.add([(key, record.get("actors", ()), record.get("tags", ()))])
+        self._labels.add([key], [record.get("actors", ())], [record.get("tags", ())])
         self._connection.executemany(
             "INSERT INTO episode_source VALUES (?, ?, ?)",
             [(key, at, uids.to_stored(uid)) for at, uid in enumerate(record.get("summary_of", ()))],
