@@ -31,6 +31,9 @@ def text(value: object, argument: str) -> str:
         InvalidType: It is no `str`.
         InvalidArgument: It holds lone surrogates, which no UTF-8 text can.
     """
+    # Each of these functions lets the usual value through first: a bulk write asks it for millions.
+    if type(value) is str and value.isascii():
+        return value
     if not isinstance(value, str):
         message = f"{argument} must be a str, not {type(value).__name__}"
         raise InvalidType(message)
@@ -66,6 +69,12 @@ def names(value: object, argument: str) -> tuple[str, ...]:
     """
     if value is None:
         return ()
+    if type(value) is list:
+        for name in value:
+            if type(name) is not str or not name.isascii():
+                break
+        else:
+            return tuple(value)
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         message = f"{argument} must be a list of str, not {type(value).__name__}"
         raise InvalidType(message)
@@ -79,6 +88,8 @@ def number(value: object, argument: str, low: float = -math.inf, high: float = m
         InvalidType: It is no real number; a bool is none.
         InvalidArgument: It is NaN, infinite or out of range.
     """
+    if type(value) is float and low <= value <= high and math.isfinite(value):
+        return value
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
         message = f"{argument} must be a number, not {type(value).__name__}"
         raise InvalidType(message)
@@ -134,7 +145,7 @@ def json_object(value: object, argument: str) -> str | None:
         InvalidType: It is no mapping, or holds something that JSON has no form for.
         InvalidArgument: It holds NaN, an infinity or lone surrogates, or nests too deep.
     """
-    if value is None:
+    if value is None or (type(value) is dict and not value):
         return None
     if not isinstance(value, Mapping):
         message = f"{argument} must be a mapping, not {type(value).__name__}"

@@ -27,7 +27,7 @@ def to_micros(moment: datetime, argument: str = "timestamp") -> int:
     if not isinstance(moment, datetime):
         message = f"{argument} must be a datetime, not {type(moment).__name__}"
         raise InvalidType(message)
-    if moment.tzinfo is None or moment.utcoffset() is None:
+    if moment.tzinfo is not UTC and moment.utcoffset() is None:
         moment = moment.replace(tzinfo=UTC)
     micros = (moment - _EPOCH) // _MICROSECOND
     if not _FIRST <= micros <= _LAST:

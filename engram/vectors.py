@@ -20,5 +20,7 @@ def normalise(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """
     lengths = np.sqrt(np.einsum("...i,...i->...", vectors, vectors, dtype=np.float64))
     scale = np.where((lengths == 0.0) | (np.abs(lengths - 1.0) < _UNIT_TOLERANCE), 1.0, lengths)
+    if (scale == 1.0).all():
+        return vectors.copy()
     unit: NDArray[np.float32] = (vectors / scale[..., np.newaxis]).astype(np.float32)
     return unit

@@ -20,12 +20,11 @@ from engram.storage.folding import folded, mentions
 
 def remember_summary(memory, content: str, *, of: list[str], actors: tuple[str, ...] = ()) -> str:
     """Store what `compress` stores, with its sources still there."""
-    uid = f"summary-{content}"
     embedder = WordEmbedder()
     now = memory._now()
     with memory._store.writing():
-        memory._store.add_episodes(
-            [NewEpisode(uid, content, now, actors=actors, summary_of=tuple(of))],
+        [uid] = memory._store.add_episodes(
+            [NewEpisode(content, now, actors=actors, summary_of=tuple(of))],
             embedder.embed([content]),
             np.array([1]),
             model=memory._store.model().id,

@@ -6,7 +6,6 @@ neither: a source that was forgotten meanwhile may be quoted in the summary, whi
 
 from __future__ import annotations
 
-import uuid
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -56,7 +55,6 @@ def summary(text: str, sources: Sequence[Episode]) -> NewEpisode:
     took part in one, so that erasing a person finds it.
     """
     return NewEpisode(
-        uid=str(uuid.uuid4()),
         content=text,
         occurred_at=max(to_micros(source.timestamp) for source in sources),
         actors=tuple(dict.fromkeys(actor for source in sources for actor in source.actors)),

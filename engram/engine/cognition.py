@@ -281,10 +281,12 @@ class Cognition(Session):
             if not erase(self._store, keys, now):
                 return False
             agent = sources[0].agent_id
-            self._store.add_episodes([new], vectors, counts, model=model, agent=agent, now=now)
-        self._emit("memory_written", [{"memory_id": new.uid, "kind": "episodic"}])
+            [uid] = self._store.add_episodes(
+                [new], vectors, counts, model=model, agent=agent, now=now
+            )
+        self._emit("memory_written", [{"memory_id": uid, "kind": "episodic"}])
         self._emit(
             "memory_forgotten",
-            [{"memory_id": s.id, "kind": "episodic", "replaced_by": new.uid} for s in sources],
+            [{"memory_id": s.id, "kind": "episodic", "replaced_by": uid} for s in sources],
         )
         return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 import warnings
 from functools import cached_property
 from typing import TYPE_CHECKING, Unpack
@@ -107,9 +106,11 @@ class EpisodeMemory(Session):
         if not new:
             return []
         with self._storing([episode.content for episode in new]) as (model, vectors, counts):
-            self._store.add_episodes(new, vectors, counts, model=model, agent=self._agent, now=now)
-        self._emit("memory_written", [{"memory_id": e.uid, "kind": "episodic"} for e in new])
-        return [episode.uid for episode in new]
+            ids = self._store.add_episodes(
+                new, vectors, counts, model=model, agent=self._agent, now=now
+            )
+        self._emit("memory_written", ({"memory_id": uid, "kind": "episodic"} for uid in ids))
+        return ids
 
     @staticmethod
     def _new_episode(item: ObserveInput, now: int, position: int, total: int) -> NewEpisode:
@@ -121,7 +122,6 @@ class EpisodeMemory(Session):
             message = f"{where}provenance must be a str, not {type(item.provenance).__name__}"
             raise InvalidType(message)
         return NewEpisode(
-            uid=str(uuid.uuid4()),
             content=arguments.text(item.content, f"{where}content"),
             occurred_at=now
             if item.timestamp is None

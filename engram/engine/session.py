@@ -282,9 +282,11 @@ class Session:
         self, texts: Sequence[str]
     ) -> tuple[Embedder, NDArray[np.float32], NDArray[np.int64]]:
         """Embed texts to be stored: the embedder, the chunks' vectors, the chunks of each."""
-        with self._store.reading():
-            stored = self._store.model()
-        embedder = self._the_embedder(stored)
+        embedder = self._embedder
+        if embedder is None or self._follows_store:
+            with self._store.reading():
+                stored = self._store.model()
+            embedder = self._the_embedder(stored)
         return embedder, *embed_documents(embedder, texts)
 
     def _model_for_writing(self, embedder: Embedder) -> int:

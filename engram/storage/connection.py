@@ -28,6 +28,7 @@ from engram.errors import (
     NotAStore,
     StoreFull,
 )
+from engram.storage.checkpoints import checkpoint_by_size
 from engram.storage.encryption import (
     READ_WRITE,
     WITH_URIS,
@@ -199,6 +200,7 @@ class Connection:
         execute(f"PRAGMA synchronous = {self._durability}")
         if not self.in_memory:
             self._use_wal()
+            checkpoint_by_size(self._connection)
             # It can hold what was erased since.
             remove_unfinished(self.path)
 

@@ -70,12 +70,15 @@ class Embeddings:
         owners = np.repeat(np.asarray(episodes, dtype=np.int64), counts)
         ends = np.cumsum(counts)
         chunks = np.arange(len(owners)) - np.repeat(ends - counts, counts)
-        stored = vectors.astype(_STORED)
+        size = vectors.shape[1] * _STORED.itemsize
+        stored = vectors.astype(_STORED).tobytes()
         self._connection.executemany(
             "INSERT INTO embedding (episode, chunk, model, vector) VALUES (?, ?, ?, ?)",
             (
-                (owner, chunk, model, row.tobytes())
-                for owner, chunk, row in zip(owners.tolist(), chunks.tolist(), stored, strict=True)
+                (owner, chunk, model, stored[at * size : (at + 1) * size])
+                for at, (owner, chunk) in enumerate(
+                    zip(owners.tolist(), chunks.tolist(), strict=True)
+                )
             ),
         )
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import apsw
 import numpy as np
 
 from engram.models import Episode
 from engram.storage import uids
-from engram.storage.segment import searchable
+from engram.storage.segment import search_text
 from engram.times import from_micros
 
 if TYPE_CHECKING:
@@ -26,11 +25,9 @@ if TYPE_CHECKING:
     _Row = tuple[int, bytes | str, str, int, float, float, float, str | None, str, int, str | None]
 
 
-@dataclass(frozen=True, slots=True)
-class NewEpisode:
+class NewEpisode(NamedTuple):
     """An episode on its way into the store; times in microseconds, everything checked."""
 
-    uid: str
     content: str
     occurred_at: int
     actors: tuple[str, ...] = ()
@@ -64,46 +61,53 @@ class Episodes:
         self._labels = labels
         self._matched: tuple[object, NDArray[np.int64]] | None = None
 
-    def add(self, new: Sequence[NewEpisode], agent: int | None, recorded_at: int) -> list[int]:
-        """Insert episodes and return their keys: consecutive, larger than any before."""
+    def add(
+        self, new: Sequence[NewEpisode], agent: int | None, recorded_at: int
+    ) -> tuple[range, list[bytes]]:
+        """Insert episodes.
+
+        Returns:
+            Their keys, consecutive and larger than any before, and their public ids as stored.
+        """
         last = self._connection.execute(
             "SELECT seq FROM sqlite_sequence WHERE name = 'episode'"
         ).get
-        keys = list(range((last or 0) + 1, (last or 0) + 1 + len(new)))
+        keys = range((last or 0) + 1, (last or 0) + 1 + len(new))
+        newest = self._connection.execute("SELECT uid FROM episode ORDER BY id DESC LIMIT 1").get
+        ids = uids.following(newest, recorded_at, len(new))
         self._connection.executemany(
             _INSERT,
             (
                 (
                     key,
-                    uids.to_stored(e.uid),
+                    uid,
                     agent,
                     e.content,
-                    None if (text := searchable(e.content)) == e.content else text,
+                    search_text(e.content),
                     e.occurred_at,
                     recorded_at,
                     e.salience,
                     e.emotional_valence,
                     e.provenance,
-                    int(e.quarantined),
+                    e.quarantined,
                     e.metadata,
                 )
-                for key, e in zip(keys, new, strict=True)
+                for key, uid, e in zip(keys, ids, new, strict=True)
             ),
         )
-        self._labels.add((key, e.actors, e.tags) for key, e in zip(keys, new, strict=True))
-        self._connection.executemany(
-            "INSERT INTO episode_source VALUES (?, ?, ?)",
-            (
-                (key, position, uids.to_stored(source))
-                for key, e in zip(keys, new, strict=True)
-                for position, source in enumerate(e.summary_of)
-            ),
-        )
+        self._labels.add(keys, [e.actors for e in new], [e.tags for e in new])
+        sources = [
+            (key, position, uids.to_stored(source))
+            for key, e in zip(keys, new, strict=True)
+            for position, source in enumerate(e.summary_of)
+        ]
+        if sources:
+            self._connection.executemany("INSERT INTO episode_source VALUES (?, ?, ?)", sources)
         self._connection.executemany(
             "INSERT INTO strength (episode, importance) VALUES (?, ?)",
             ((k, e.importance) for k, e in zip(keys, new, strict=True) if e.importance != 1.0),
         )
-        return keys
+        return keys, ids
 
     def key(self, uid: str, agent: str | None) -> int | None:
         """Return the key of the episode with a public id, None unless `agent` may see it."""

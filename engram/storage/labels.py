@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 import apsw
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -23,29 +24,37 @@ class Labels:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def add(self, episodes: Iterable[tuple[int, Sequence[str], Sequence[str]]]) -> None:
-        """Join actors and tags to new episodes, given as `(episode, actors, tags)`."""
-        known: dict[tuple[Kind, str], int] = {}
+    def add(
+        self,
+        episodes: Sequence[int],
+        actors: Sequence[Sequence[str]],
+        tags: Sequence[Sequence[str]],
+    ) -> None:
+        """Join the actors and the tags of each of n new episodes to it."""
+        actor, tag = self._ids("actor", actors), self._ids("tag", tags)
 
-        def label(kind: Kind, name: str) -> int:
-            key = (kind, name)
-            if key not in known:
-                known[key] = self._id(kind, name)
-            return known[key]
+        def rows() -> Iterator[tuple[int, int, int]]:
+            for episode, taking_part, tagged in zip(episodes, actors, tags, strict=True):
+                for position, name in enumerate(taking_part):
+                    yield episode, position, actor[name]
+                for position, name in enumerate(tagged, start=len(taking_part)):
+                    yield episode, position, tag[name]
 
-        rows = []
-        for episode, actors, tags in episodes:
-            labels = [label("actor", name) for name in actors]
-            labels += [label("tag", name) for name in tags]
-            rows += [(episode, position, one) for position, one in enumerate(labels)]
-        self._connection.executemany("INSERT INTO episode_label VALUES (?, ?, ?)", rows)
+        if actor or tag:
+            self._connection.executemany("INSERT INTO episode_label VALUES (?, ?, ?)", rows())
+
+    def _ids(self, kind: Kind, names: Iterable[Sequence[str]]) -> dict[str, int]:
+        """Return the key of each name, those that are new included."""
+        distinct = dict.fromkeys(chain.from_iterable(names))
+        return {name: self._id(kind, name) for name in distinct}
 
     def _id(self, kind: Kind, name: str) -> int:
-        found: int = self._connection.execute(
-            "INSERT INTO label (kind, name) VALUES (?, ?)"
-            " ON CONFLICT DO UPDATE SET name = name RETURNING id",
-            (kind, name),
+        found: int | None = self._connection.execute(
+            "SELECT id FROM label WHERE kind = ? AND name = ?", (kind, name)
         ).get
+        if found is None:
+            self._connection.execute("INSERT INTO label (kind, name) VALUES (?, ?)", (kind, name))
+            found = self._connection.last_id
         return found
 
     def of(self, episodes: NDArray[np.int64]) -> dict[int, tuple[list[str], list[str]]]:

@@ -11,7 +11,7 @@ from engram.errors import InvalidArgument
 from engram.models import UNKNOWN_PROVENANCE
 from engram.storage import uids
 from engram.storage.records import Column, Record, columns
-from engram.storage.segment import searchable
+from engram.storage.segment import search_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -164,10 +164,8 @@ class RecordWriter:
     def _add_episode(self, record: Record) -> bool:
         if self._is_taken("episode", record["uid"]) or (self._merge and "vectors" not in record):
             return False
-        content = record["content"]
-        text = searchable(content)
-        key = self._insert("episode", record, search_text=None if text == content else text)
-        self._labels.add([(key, record.get("actors", ()), record.get("tags", ()))])
+        key = self._insert("episode", record, search_text=search_text(record["content"]))
+        self._labels.add([key], [record.get("actors", ())], [record.get("tags", ())])
         self._connection.executemany(
             "INSERT INTO episode_source VALUES (?, ?, ?)",
             [(key, at, uids.to_stored(uid)) for at, uid in enumerate(record.get("summary_of", ()))],

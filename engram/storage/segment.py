@@ -113,6 +113,14 @@ def searchable(text: str) -> str:
     return _UNSPACED.sub(lambda run: _document_terms(run[0]), text)
 
 
+def search_text(content: str) -> str | None:
+    """Return what `episode.search_text` holds: the searchable form, None where it is the text."""
+    # Most texts are ASCII: told apart here, they cost next to nothing.
+    if content.isascii() or (text := searchable(content)) == content:
+        return None
+    return text
+
+
 def _query_terms(word: str) -> list[str]:
     """Return what one space-free word of a query is searched as."""
     terms: list[str] = []

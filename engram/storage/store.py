@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from engram.errors import Busy, Closed, CorruptStore, EngramError, Forked, StoreFull
 from engram.models import Counts
-from engram.storage import schema
+from engram.storage import schema, uids
 from engram.storage.access import AccessLog, Recall
 from engram.storage.agents import Agents
 from engram.storage.changes import Changes
@@ -132,8 +132,8 @@ class Store:
         model: int,
         agent: str | None,
         now: int,
-    ) -> None:
-        """Insert episodes with everything that makes them findable.
+    ) -> list[str]:
+        """Insert episodes with everything that makes them findable and return their public ids.
 
         Args:
             new: n episodes.
@@ -143,10 +143,11 @@ class Store:
             agent: Who writes.
             now: The time, in microseconds.
         """
-        keys = self.episodes.add(new, self._agents.add(agent), now)
+        keys, ids = self.episodes.add(new, self._agents.add(agent), now)
         self.embeddings.add(keys, vectors, counts, model)
         self.text.add(keys[0], keys[-1])
         self.changed("observe", keys[0], keys[-1], now)
+        return [uids.from_stored(uid) for uid in ids]
 
     def remove_episode(self, key: int, now: int) -> None:
         """Erase an episode from every table."""
