@@ -22,6 +22,7 @@ KERNELS = {
     "hamming": ["hamming_nearest", "sign_bits"],
     "pages": ["check_pages", "check_rows", "page_sums", "read_rows"],
     "postings": ["bm25", "find_terms"],
+    "scan": ["top_k"],
     "sketch": ["coarse_nearest", "code_candidates", "decode", "encode", "query_codes"],
     "spreading": ["spread"],
     "tokens": ["invert", "merge"],
