@@ -133,7 +133,7 @@ class TextIndex:
         Raises:
             CorruptStore: A row holds what no episode has.
         """
-        tokenize = self._tokenizer()
+        tokenize = self.tokenizer()
         cursor = self._connection.execute(
             "SELECT e.id, coalesce(e.agent, -1), e.occurred_at, CAST(t.body AS BLOB)"
             " FROM episode AS e CROSS JOIN episode_text AS t ON t.id = e.id"
@@ -156,7 +156,7 @@ class TextIndex:
 
         None where a term of the query is a phrase, or nothing, to the full-text table.
         """
-        tokenize = self._tokenizer()
+        tokenize = self.tokenizer()
         terms: list[str] = []
         for term in query_terms(query):
             found = tokenize(term.encode())
@@ -178,8 +178,8 @@ class TextIndex:
         ).get
         return count
 
-    def _tokenizer(self) -> Callable[[bytes], list[str]]:
-        """Return what splits a text into the table's terms."""
+    def tokenizer(self) -> Callable[[bytes], list[str]]:
+        """Return what splits a text in UTF-8 into the table's terms, in this transaction."""
         tokenize = self._connection.tokenizer(*_TOKENIZER)
 
         def terms(utf8: bytes) -> list[str]:

@@ -8,6 +8,7 @@ import inspect
 import os
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -73,9 +74,10 @@ def test_the_kernel_exports_what_the_twin_exports(module: str) -> None:
 
 def test_the_package_exports_the_compiled_kernels() -> None:
     assert engram._native.NATIVE
-    assert sorted(engram._native.__all__) == sorted(["NATIVE", *sum(KERNELS.values(), [])])
-    for module, name in [(module, name) for module in KERNELS for name in KERNELS[module]]:
-        assert getattr(engram._native, name).__module__ == f"engram._native.{module}"
+    assert sorted(engram._native.__all__) == sorted(["NATIVE", *chain(*KERNELS.values())])
+    for module, names in KERNELS.items():
+        for name in names:
+            assert getattr(engram._native, name).__module__ == f"engram._native.{module}"
 
 
 def test_the_environment_selects_the_twins() -> None:
