@@ -4,6 +4,9 @@ Three ways to make FTS5 find words in scripts without spaces, by what a write co
 the text as it is (and finds no word inside a Chinese sentence), `segmented` is what engram does,
 `python` is an FTS5 tokenizer written in Python that splits the same way.
 
+Segments of words are measured without a store: `build`, `merge`, and ranking a hundred thousand
+texts by all their words or among the allowed rows only.
+
 Searches are of questions of 8 to 15 words over texts of 12, the words as unequal as in a language:
 the n-th is n times rarer than the first.
 """
@@ -24,6 +27,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 import engram.index.text as postings
 from engram import Engram, ObserveInput
 from engram.index import TextPostings
+from engram.index.words import Part, WordSegment, build, merge, rank
 from engram.storage import EpisodeFilter, Store
 from engram.storage.segment import searchable
 
@@ -132,3 +136,37 @@ def test_build(benchmark: BenchmarkFixture, large: Path, monkeypatch: pytest.Mon
     with store.reading():
         benchmark.pedantic(lambda: TextPostings(store).search("w1", EpisodeFilter(), 1), rounds=3)
     store.close()
+
+
+def no_words(body: bytes) -> list[str]:
+    raise NotImplementedError
+
+
+@pytest.fixture(scope="module")
+def segment() -> WordSegment:
+    return build([text.encode() for text in zipfian(SIZES[-1], 8, 16, 1)], no_words)
+
+
+def test_build_segment(benchmark: BenchmarkFixture) -> None:
+    bodies = [text.encode() for text in zipfian(SIZES[-1], 8, 16, 1)]
+    benchmark.pedantic(lambda: build(bodies, no_words), rounds=5)
+
+
+def test_merge_segments(benchmark: BenchmarkFixture, segment: WordSegment) -> None:
+    live = np.random.default_rng(1).random(len(segment)) < 0.9
+    benchmark.pedantic(lambda: merge([segment, segment], [live, None]), rounds=5)
+
+
+@pytest.mark.parametrize("way", ["all", "half dead", "masked", "1000 listed"])
+def test_rank_segment(benchmark: BenchmarkFixture, segment: WordSegment, way: str) -> None:
+    chance = np.random.default_rng(1)
+    half = chance.random(len(segment)) < 0.5
+    live = half if way == "half dead" else None
+    allowed = {
+        "masked": half,
+        "1000 listed": np.sort(chance.choice(len(segment), 1000, replace=False)).astype(np.uint32),
+    }.get(way)
+    kept = segment.lengths if live is None else segment.lengths[live]
+    part = Part(segment, len(kept), int(kept.sum()), live, allowed)
+    ask = asking(lambda text: rank([part], list(dict.fromkeys(text.split())), 40))
+    benchmark.pedantic(ask, rounds=100)

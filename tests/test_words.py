@@ -51,7 +51,9 @@ class Fts5:
         name, arguments = _TOKENIZER
         options = " ".join(f"'{a}'" if " " in a else a for a in arguments)
         connection.execute("DROP TABLE IF EXISTS t")
-        connection.execute(f'CREATE VIRTUAL TABLE t USING fts5(body, tokenize = "{name} {options}")')
+        connection.execute(
+            f'CREATE VIRTUAL TABLE t USING fts5(body, tokenize = "{name} {options}")'
+        )
         rows = []
         for number, bodies in enumerate(parts):
             for row, body in enumerate(bodies):
@@ -78,9 +80,7 @@ class Fts5:
         return [key for key, _ in found], [score for _, score in found]
 
 
-def part(
-    words: WordSegment | WordTail, live: Any = None, allowed: Any = None
-) -> Part:
+def part(words: WordSegment | WordTail, live: Any = None, allowed: Any = None) -> Part:
     kept = words.lengths if live is None else words.lengths[live]
     return Part(words, len(kept), int(kept.sum()), live, allowed)
 
@@ -196,7 +196,9 @@ def test_a_word_said_very_often(connection: apsw.Connection, tokenize: Any, coun
     fts5 = Fts5(connection, lists, [None, None])
     assert compare(fts5, [part(segment), part(tail)], ["moin", "y"], 9) == 5
     merged = merge([segment, build(lists[1], tokenize)], [None, None])
-    assert compare(Fts5(connection, [sum(lists, [])], [None]), [part(merged)], ["moin"], 9) == 4
+    assert (
+        compare(Fts5(connection, [lists[0] + lists[1]], [None]), [part(merged)], ["moin"], 9) == 4
+    )
 
 
 def test_terms_longer_than_fts5_keeps(connection: apsw.Connection, tokenize: Any) -> None:
@@ -216,7 +218,8 @@ def test_a_tail_has_the_postings_of_a_segment(tokenize: Any) -> None:
     segment, tail = build(every, tokenize), tail_of(every, tokenize)
     assert len(segment) == len(tail) == 300
     assert segment.lengths.tolist() == tail.lengths.tolist()
-    for one, two in zip(*(w.postings(["the", "unheard", "w9"]) for w in (segment, tail))):
+    asked = ["the", "unheard", "w9"]
+    for one, two in zip(segment.postings(asked), tail.postings(asked), strict=True):
         assert one.dtype == two.dtype
     for term in tokenize(b" ".join(every)):
         listed = []
@@ -258,7 +261,8 @@ def test_arrays_come_back_from_a_file(tokenize: Any, tmp_path: Any) -> None:
     same(segment, again)
     assert list(again.arrays) == list(ARRAYS)
     terms = ["the", "piano", "w3"]
-    for one, two in zip(rank([part(segment)], terms, 9), rank([part(again)], terms, 9)):
+    answers = [rank([part(words)], terms, 9) for words in (segment, again)]
+    for one, two in zip(*answers, strict=True):
         assert one.tobytes() == two.tobytes()
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import operator
 from numbers import Real
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
 import numpy as np
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "INT64_MAX", "INT64_MIN", "array", "joined", "length", "ranked_parts", "real", "whole", "word_indexes",
+    "INT64_MAX", "INT64_MIN", "array", "joined", "length", "ranked_parts", "real", "whole",
+    "word_indexes",
 ]  # fmt: skip
 
 INT64_MIN = -(2**63)
@@ -104,13 +105,13 @@ def real(name: str, value: float, least: float = -math.inf) -> float:
     return number
 
 
-_POSTINGS = (
+_POSTINGS: Final[tuple[tuple[str, type[np.generic]], ...]] = (
     ("rows", np.uint32),
     ("frequencies", np.uint8),
     ("large", np.int64),
     ("large_frequencies", np.uint32),
 )
-_INDEX = (
+_INDEX: Final[tuple[tuple[str, type[np.generic]], ...]] = (
     ("lengths", np.uint32),
     ("term_bytes", np.uint8),
     ("term_ends", np.int64),
@@ -137,7 +138,7 @@ def joined(terms: object) -> bytes:
 
 
 def word_indexes(
-    parts: Sequence[tuple[NDArray[np.generic], ...]],
+    parts: Sequence[tuple[Any, ...]],
     live: Sequence[NDArray[np.bool_] | None],
 ) -> None:
     """Require inverted indexes of words, as `tokens.invert` returns them, and a mask for each."""
@@ -155,15 +156,13 @@ def word_indexes(
         _mask("live", mask, len(part[0]))
 
 
-def ranked_parts(
-    parts: Sequence[tuple[NDArray[np.generic], ...]], ranges: NDArray[np.int64]
-) -> None:
+def ranked_parts(parts: Sequence[tuple[Any, ...]], ranges: NDArray[np.int64]) -> None:
     """Require what `postings.bm25` ranks: indexes without vocabulary, their masks, and ranges."""
     array("ranges", ranges, np.int64, 3)
     if ranges.shape[0] != len(parts) or ranges.shape[2] != 2:
         message = f"ranges must have the shape ({len(parts)}, terms, 2), not {ranges.shape}"
         raise ValueError(message)
-    for part, pairs in zip(parts, ranges, strict=True):
+    for part in parts:
         if len(part) != len(_POSTINGS) + 3:
             message = f"parts must be tuples of {len(_POSTINGS) + 3} values, not {len(part)}"
             raise ValueError(message)
@@ -176,9 +175,11 @@ def ranked_parts(
             array("allowed", part[6], np.uint32)
         else:
             _mask("allowed", part[6], len(part[0]))
-        if np.any(pairs < 0) or np.any(pairs[:, 0] > pairs[:, 1]) or np.any(pairs > len(part[1])):
-            message = "ranges must lie within the postings of their part"
-            raise ValueError(message)
+    first, end = ranges[:, :, 0], ranges[:, :, 1]
+    counts = np.array([len(part[1]) for part in parts]).reshape(-1, 1)
+    if np.any((first < 0) | (first > end) | (end > counts)):
+        message = "ranges must lie within the postings of their part"
+        raise ValueError(message)
 
 
 def _postings(

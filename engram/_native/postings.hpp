@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "best_rows.hpp"
 #include "cpu.hpp"
 
 #ifdef ENGRAM_AVX2
@@ -90,52 +91,6 @@ class Saturation {
 
     double mean_;
     double shared_[few * short_text];
-};
-
-// The best `limit` rows seen so far, the worst of them at the front.
-class BestRows {
-   public:
-    explicit BestRows(std::size_t limit) : limit_(limit) { heap_.reserve(limit); }
-
-    // A row with a lower score cannot enter, nor one with this score behind those seen.
-    double threshold() const { return heap_.size() < limit_ ? 0.0 : heap_.front().score; }
-
-    void offer(double score, std::uint32_t part, std::uint32_t row) {
-        const Entry entry{score, part, row};
-        if (heap_.size() < limit_) {
-            heap_.push_back(entry);
-            std::push_heap(heap_.begin(), heap_.end(), better);
-        } else if (better(entry, heap_.front())) {
-            std::pop_heap(heap_.begin(), heap_.end(), better);
-            heap_.back() = entry;
-            std::push_heap(heap_.begin(), heap_.end(), better);
-        }
-    }
-
-    std::size_t write(std::int64_t* parts, std::int64_t* rows, double* scores) {
-        std::sort_heap(heap_.begin(), heap_.end(), better);
-        for (std::size_t i = 0; i < heap_.size(); ++i) {
-            parts[i] = heap_[i].part;
-            rows[i] = heap_[i].row;
-            scores[i] = heap_[i].score;
-        }
-        return heap_.size();
-    }
-
-   private:
-    struct Entry {
-        double score;
-        std::uint32_t part;
-        std::uint32_t row;
-    };
-
-    static bool better(const Entry& a, const Entry& b) {
-        if (a.score != b.score) return a.score > b.score;
-        return a.part != b.part ? a.part < b.part : a.row < b.row;
-    }
-
-    std::size_t limit_;
-    std::vector<Entry> heap_;
 };
 
 // From `first` on, where a group of sums begins that has one above the threshold, or `end`. Both
@@ -322,7 +277,7 @@ class Ranking {
         }
     }
 
-    // Sums of rows that the previous offers left possible; dead rows and forbidden ones stay out.
+    // Dead rows and forbidden ones stay out.
     void offer(const RankedPart& part, std::size_t row, double score) {
         if (part.live != nullptr && part.live[row] == 0) return;
         if (part.allowed != nullptr && part.allowed[row] == 0) return;
@@ -333,13 +288,17 @@ class Ranking {
     template <bool touching>
     void add(const RankedPart& part, Cursor& cursor, std::size_t start, std::size_t size) {
         const auto base = static_cast<std::uint32_t>(start);
+        const std::uint32_t* const rows = part.rows;
+        const std::uint32_t* const lengths = part.lengths + start;
+        double* const sums = sums_.data();
+        const double weight = cursor.weight;
+        const std::size_t end = cursor.end;
         std::size_t p = cursor.next;
-        for (; p < cursor.end; ++p) {
-            const std::uint32_t offset = part.rows[p] - base;
+        for (; p < end; ++p) {
+            const std::uint32_t offset = rows[p] - base;
             if (offset >= size) break;
-            double& sum = sums_[offset];
-            if (touching && sum == 0.0) touched_.push_back(offset);
-            sum += cursor.weight * saturation_(part, p, part.lengths[start + offset]);
+            if (touching && sums[offset] == 0.0) touched_.push_back(offset);
+            sums[offset] += weight * saturation_(part, p, lengths[offset]);
         }
         cursor.next = p;
     }

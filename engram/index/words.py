@@ -27,17 +27,22 @@ if TYPE_CHECKING:
     Check = Callable[[str, int, int], None]
     """Called with the name of an array and the first and last element that will be read."""
 
-ARRAYS: Final = (
-    "lengths",
-    "term_bytes",
-    "term_ends",
-    "starts",
-    "rows",
-    "frequencies",
-    "large",
-    "large_frequencies",
-)
-"""The names of a segment's arrays; `engram._native.tokens.invert` says what they hold."""
+
+class Index(NamedTuple):
+    """The arrays of a segment; `engram._native.tokens.invert` says what they hold."""
+
+    lengths: NDArray[np.uint32]
+    term_bytes: NDArray[np.uint8]
+    term_ends: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    rows: NDArray[np.uint32]
+    frequencies: NDArray[np.uint8]
+    large: NDArray[np.int64]
+    large_frequencies: NDArray[np.uint32]
+
+
+ARRAYS: Final = Index._fields
+"""The names of a segment's arrays."""
 
 _POSTINGS: Final = ("rows", "frequencies")
 _ASIDE: Final = 255
@@ -81,42 +86,54 @@ class WordSegment:
     def __init__(
         self, arrays: Mapping[str, NDArray[np.generic]], check: Check = _unchecked
     ) -> None:
-        self.arrays: Final = {name: arrays[name] for name in ARRAYS}
+        self._index = Index._make(arrays[name] for name in ARRAYS)
         self._check = check
 
     def __len__(self) -> int:
-        return len(self.arrays["lengths"])
+        return len(self._index.lengths)
+
+    @property
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
+        """The arrays by their names, unchecked: all there is to the segment."""
+        return self._index._asdict()
 
     @property
     def lengths(self) -> NDArray[np.uint32]:
         """The number of tokens in each row, uint32[n]."""
         self._check_whole(["lengths"])
-        return self.arrays["lengths"].view(np.uint32)
+        return self._index.lengths
 
-    def whole(self) -> tuple[NDArray[np.generic], ...]:
-        """Return all arrays, in the order of `ARRAYS`, after a check of all of them."""
+    def whole(self) -> Index:
+        """Return all arrays after a check of all of them."""
         self._check_whole(ARRAYS)
-        return tuple(self.arrays.values())
+        return self._index
 
     def postings(self, terms: Sequence[str]) -> Postings:
         """Return where some terms are, without copying; O(log t) steps for each."""
         self._check_whole(name for name in ARRAYS if name not in _POSTINGS)
-        lengths, term_bytes, term_ends, starts, *postings = self.arrays.values()
-        numbers = find_terms(
-            term_bytes, term_ends, [term.encode(errors="surrogateescape") for term in terms]
-        )
-        ranges = np.stack((starts[numbers], starts[numbers + 1]), axis=1)
+        index = self._index
+        wanted = [term.encode(errors="surrogateescape") for term in terms]
+        numbers = find_terms(index.term_bytes, index.term_ends, wanted)
+        ranges = np.stack((index.starts[numbers], index.starts[numbers + 1]), axis=1)
         ranges[numbers < 0] = 0
         for first, end in ranges.tolist():
             if first < end:
                 for name in _POSTINGS:
                     self._check(name, first, end - 1)
-        return Postings(lengths, *postings, ranges)
+        return Postings(
+            index.lengths,
+            index.rows,
+            index.frequencies,
+            index.large,
+            index.large_frequencies,
+            ranges,
+        )
 
     def _check_whole(self, names: Iterable[str]) -> None:
         for name in names:
-            if len(self.arrays[name]):
-                self._check(name, 0, len(self.arrays[name]) - 1)
+            size = len(getattr(self._index, name))
+            if size:
+                self._check(name, 0, size - 1)
 
 
 class _Occurrences:
@@ -244,7 +261,7 @@ def merge(segments: Sequence[WordSegment], live: Sequence[NDArray[np.bool_] | No
 
 
 def _segment(arrays: tuple[NDArray[np.generic], ...]) -> WordSegment:
-    return WordSegment(dict(zip(ARRAYS, arrays, strict=True)))
+    return WordSegment(Index._make(arrays)._asdict())
 
 
 def rank(
@@ -268,7 +285,7 @@ def rank(
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
     found = [part.words.postings(terms) for part in parts]
     return bm25(
-        [(*words[:-1], part.live, part.allowed) for words, part in zip(found, parts, strict=True)],
+        [(*words[:-1], each.live, each.allowed) for words, each in zip(found, parts, strict=True)],
         np.stack([words.ranges for words in found]),
         documents,
         tokens / documents,

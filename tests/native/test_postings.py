@@ -88,8 +88,13 @@ def cases(draw: st.DrawFn) -> Any:
         ranges.append(part_ranges)
         lists.append(listed)
     table = np.array(ranges, np.int64).reshape(len(parts), terms, 2)
-    return parts, table, lists, draw(st.integers(1, 300)), draw(st.floats(0.5, 500.0)), draw(
-        st.integers(1, 50)
+    return (
+        parts,
+        table,
+        lists,
+        draw(st.integers(1, 300)),
+        draw(st.floats(0.5, 500.0)),
+        draw(st.integers(1, 50)),
     )
 
 
@@ -133,7 +138,9 @@ def test_many_blocks_give_the_bits_of_the_twin(agree: Agree, shares: list[float]
             for allowed in (masks, rows, [*masks[:2], *rows[2:]]):
                 case = [(*part[:5], *both)
                         for part, *both in zip(parts, live, allowed, strict=True)]  # fmt: skip
-                answers += [agree(bm25, twin, case, table, 68_196, 151.0, k) for k in (1, 64, 10**6)]
+                answers += [
+                    agree(bm25, twin, case, table, 68_196, 151.0, k) for k in (1, 64, 10**6)
+                ]
             for by_mask, by_list in zip(answers[:3], answers[3:6], strict=True):
                 for ours, theirs in zip(by_mask, by_list, strict=True):
                     assert ours.tobytes() == theirs.tobytes()

@@ -9,8 +9,7 @@ from typing import Any
 import apsw
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import example
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engram._native.tokens import invert, merge
@@ -95,7 +94,9 @@ def test_a_merge_is_the_index_of_what_lives(
         assert ours.tolist() == whole.tolist()
 
 
-def test_every_ascii_character_is_taken_as_fts5_takes_it(fts5: Callable[[bytes], list[str]]) -> None:
+def test_every_ascii_character_is_taken_as_fts5_takes_it(
+    fts5: Callable[[bytes], list[str]],
+) -> None:
     for code in range(128):
         for text in (b"%c", b"%ca", b"a%c", b"a%cb", b"a%c%cB", b" %c "):
             body = text.replace(b"%c", bytes([code]))
@@ -115,9 +116,7 @@ def test_ascii_texts_have_the_terms_of_fts5(
 
 @given(st.lists(st.text(max_size=40), max_size=5))
 @example(["accent \u0301 alone", "\u0327"])
-def test_listed_terms_come_back(
-    fts5: Callable[[bytes], list[str]], texts: list[str]
-) -> None:
+def test_listed_terms_come_back(fts5: Callable[[bytes], list[str]], texts: list[str]) -> None:
     terms = [[term.encode() for term in fts5(text.encode())] for text in texts]
     assert readable(invert(terms)) == reference(terms)
 
@@ -175,8 +174,14 @@ NAMES = [
 @pytest.mark.parametrize(
     ("name", "value", "error"),
     [
-        *((name, array.astype(np.float32), TypeError) for name, array in zip(NAMES, GOOD)),
-        *((name, array.reshape(1, -1), ValueError) for name, array in zip(NAMES, GOOD)),
+        *(
+            (name, array.astype(np.float32), TypeError)
+            for name, array in zip(NAMES, GOOD, strict=True)
+        ),
+        *(
+            (name, array.reshape(1, -1), ValueError)
+            for name, array in zip(NAMES, GOOD, strict=True)
+        ),
         ("starts", GOOD[3][:-1].copy(), ValueError),
         ("starts", np.array([0, 2, 1, 4]), ValueError),
         ("starts", np.array([0, 1, 3, 5]), ValueError),

@@ -100,7 +100,7 @@ def _weight(parts: Sequence[_Part], ranges: NDArray[np.int64], documents: int) -
             continue
         if end > first and rows[first:end].max() >= len(lengths):
             _refuse_rows()
-        hits += np.count_nonzero(live[rows[first:end]])
+        hits += int(np.count_nonzero(live[rows[first:end]]))
     ratio = (documents - hits + 0.5) / (hits + 0.5)
     idf = math.log(ratio) if ratio > 0.0 else 0.0
     return idf if idf > 0.0 else _LEAST_IDF
