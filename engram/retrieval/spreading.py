@@ -65,7 +65,7 @@ def spreading(
     reached, activation = _activate(store, adjacency, near, allowed, depth, decay)
     episodes = np.union1d(near.episodes, reached)
     distances = index.distances(vector, episodes)
-    importance = store.strength.traces(episodes, None).importance
+    importance = store.strength.importance.of(episodes)
     scores = SIMILARITY_SHARE * similarity(distances)
     bound = max(1.0, activation.max(initial=0.0))
     scores[np.searchsorted(episodes, reached)] += ACTIVATION_SHARE * (activation / bound)

@@ -11,6 +11,7 @@ import numpy as np
 
 from engram.models import Episode
 from engram.storage import uids
+from engram.storage.importance import IMPORTANCE, JOIN, Importance, from_stored
 from engram.storage.segment import searchable
 from engram.times import from_micros
 
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from engram.storage.filters import EpisodeFilter
     from engram.storage.labels import Labels
 
-    _Row = tuple[int, bytes | str, str, int, float, float, float, str | None, str, int, str | None]
+    _Row = tuple[
+        int, bytes | str, str, int, float, float, bytes | None, str | None, str, int, str | None
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +43,14 @@ class NewEpisode:
     provenance: str = "external"
     quarantined: bool = False
     summary_of: tuple[str, ...] = ()
-    importance: float = 1.0
     metadata: str | None = None
 
 
 _COLUMNS = (
     "e.id, e.uid, e.content, e.occurred_at, e.salience, e.emotional_valence,"
-    " coalesce(s.importance, 1.0), a.name, e.provenance, e.quarantined, e.metadata"
+    f" {IMPORTANCE}, a.name, e.provenance, e.quarantined, e.metadata"
 )
-_JOINS = "LEFT JOIN agent AS a ON a.id = e.agent LEFT JOIN strength AS s ON s.episode = e.id"
+_JOINS = f"LEFT JOIN agent AS a ON a.id = e.agent {JOIN}"
 _INSERT = (
     "INSERT INTO episode (id, uid, agent, content, search_text, occurred_at, recorded_at,"
     " salience, emotional_valence, provenance, quarantined, metadata)"
@@ -62,6 +64,7 @@ class Episodes:
     def __init__(self, connection: Connection, labels: Labels) -> None:
         self._connection = connection
         self._labels = labels
+        self._importance = Importance(connection)
         self._matched: tuple[object, NDArray[np.int64]] | None = None
 
     def add(self, new: Sequence[NewEpisode], agent: int | None, recorded_at: int) -> list[int]:
@@ -98,10 +101,6 @@ class Episodes:
                 for key, e in zip(keys, new, strict=True)
                 for position, source in enumerate(e.summary_of)
             ),
-        )
-        self._connection.executemany(
-            "INSERT INTO strength (episode, importance) VALUES (?, ?)",
-            ((k, e.importance) for k, e in zip(keys, new, strict=True) if e.importance != 1.0),
         )
         return keys
 
@@ -216,6 +215,7 @@ class Episodes:
     def remove(self, key: int) -> None:
         """Delete an episode's row and, by cascade, its vectors, strength and edges."""
         self._labels.remove(key)
+        self._importance.clear(key)
         self._connection.execute("DELETE FROM episode WHERE id = ?", (key,))
 
 
@@ -235,7 +235,7 @@ def _episode(
         salience=salience,
         emotional_valence=valence,
         summary_of=sources,
-        importance_score=importance,
+        importance_score=from_stored(importance),
         agent_id=agent,
         provenance=source,
         quarantined=bool(mark),
