@@ -97,7 +97,7 @@ STEPS = ["observe", "link", "link", "link", "join", "alias", "recall", "recall",
          "forget_entity"]  # fmt: skip
 
 
-@pytest.mark.parametrize("hub", [1, 2, 4, 1_000])
+@pytest.mark.parametrize("hub", [1, 2, 4, 200])
 @settings(max_examples=60)
 @given(st.integers(0, 2**32), st.integers(1, 40), st.integers(1, 4))
 def test_a_changed_graph_equals_one_built_anew(hub, seed, count, every):
@@ -142,21 +142,24 @@ def test_a_write_to_the_graph_changes_rows_and_builds_none(memory, monkeypatch):
     with store.reading():
         graph = followed.of(None)
     monkeypatch.setattr(adjacency, "Rows", None)
-    link(4, "X")
-    link(5, "Y")
-    link(0, "X")
-    memory.add_alias("X", "Ex")
-    memory.add_alias("X", "Y")
-    memory.recall("note", 3, mode="cosine")
-    store.flush()
-    memory.forget(made[1])
-    with store.reading():
-        assert followed.of(None) is graph
-        assert arcs(graph) == arcs(Rows(store.graph.edges(None)))
+    writes = [
+        lambda: link(4, "X"),
+        lambda: link(5, "Y"),
+        lambda: link(0, "X"),
+        lambda: memory.add_alias("X", "Ex"),
+        lambda: memory.add_alias("X", "Y"),
+        lambda: (memory.recall("note", 3, mode="cosine"), store.flush()),
+        lambda: memory.forget(made[1]),
+    ]
+    for write in writes:
+        write()
+        with store.reading():
+            assert followed.of(None) is graph
+            assert arcs(graph) == arcs(Rows(store.graph.edges(None)))
 
 
 def test_a_graph_that_is_full_is_built_anew(monkeypatch):
-    monkeypatch.setattr(rows, "_LEAST_ROOM", 4)
+    monkeypatch.setattr(rows, "_LEAST_ROOM", 20)
     graph = Rows(joined([(1, 1)], [0.5]))
     outcomes = [graph.update(joined([(key, 1)], [0.5])) for key in range(2, 30)]
     assert outcomes[0]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ENTITY: Final = 1 << 62
 """Added to an entity's key where episodes and entities are told apart by number alone."""
-HUB_ARCS: Final = 1_000
+HUB_ARCS: Final = 200
 """A node of more arcs is walked along this many: the strongest, the earlier of two equal ones."""
 OVERLAY: Final = 8
 """The graph is built anew when its changes fill this part of what it was built with."""
@@ -53,7 +53,8 @@ class Rows:
 
     def __init__(self, edges: Edges) -> None:
         sources, targets = codes_of(edges)
-        known = np.unique(np.concatenate((sources, targets)))
+        ends = np.sort(np.concatenate((sources, targets)))
+        known = ends[np.diff(ends, prepend=0) != 0]
         nodes, arcs = len(known), 2 * len(sources)
         leave = np.empty(arcs, dtype=np.int32)
         reach = np.empty(arcs, dtype=np.int32)
@@ -124,21 +125,22 @@ class Rows:
             Whether there was room for them. If not, the graph is of no more use.
         """
         sources, targets = codes_of(edges)
-        weights: dict[tuple[int, int], list[float]] = {}
+        given: dict[tuple[int, int], list[tuple[int, float]]] = {}
         pairs = zip(sources.tolist(), targets.tolist(), edges.weights.tolist(), strict=True)
-        for source, target, weight in pairs:
-            weights.setdefault((source, target), []).append(weight)
-            weights.setdefault((target, source), []).append(weight)
-        nodes = self._add(dict.fromkeys(code for pair in weights for code in pair))
+        for edge, (source, target, weight) in enumerate(pairs):
+            given.setdefault((source, target), []).append((edge, weight))
+            given.setdefault((target, source), []).append((edge, weight))
+        nodes = self._add(dict.fromkeys(source for source, _ in given))
         if nodes is None:
             return False
-        changed: dict[int, None] = {}
-        for (source, target), given in weights.items():
-            node = nodes[source]
-            if not self._join(node, nodes[target], given):
-                return False
-            changed[node] = None
-        return all(self._walk(node) for node in changed)
+        added: list[tuple[int, tuple[int, int, float]]] = []
+        for (source, target), arcs in given.items():
+            node, other = nodes[source], nodes[target]
+            there = self._reweigh(node, other, [weight for _, weight in arcs])
+            added += ((edge, (node, other, weight)) for edge, weight in arcs[there:])
+        # In insertion order, whichever nodes the edges join.
+        added.sort()
+        return all(self._append(*arc) for _, arc in added) and all(map(self._walk, nodes.values()))
 
     def _add(self, codes: Iterable[int]) -> dict[int, int] | None:
         """Return the nodes of codes, new ones included; None when there is no room."""
@@ -152,12 +154,12 @@ class Rows:
             self._nodes += 1
         return dict(zip(asked.tolist(), found.tolist(), strict=True))
 
-    def _join(self, node: int, other: int, given: Sequence[float]) -> bool:
-        """Give the arcs from a node to another their weights, the last ones being new."""
+    def _reweigh(self, node: int, other: int, weights: Sequence[float]) -> int:
+        """Set the weights of the arcs from a node to another; return how many there are."""
         row = self._arcs(node)
-        there = row.start + np.flatnonzero(self.indices[row] == other)[: len(given)]
-        self.weights[there] = given[: len(there)]
-        return all(self._append(node, other, weight) for weight in given[len(there) :])
+        there = row.start + np.flatnonzero(self.indices[row] == other)[: len(weights)]
+        self.weights[there] = weights[: len(there)]
+        return len(there)
 
     def _append(self, node: int, other: int, weight: float) -> bool:
         row = self._row(node)

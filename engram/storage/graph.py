@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import uuid
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import apsw
@@ -30,7 +30,6 @@ MENTIONS: Final = "mentions"
 LEARNING_RATE: Final = 0.1
 """The share of the way to full weight that an edge gains in one co-recall."""
 
-_ROWS_AT_ONCE = 50_000
 _CONFLICT = "(episode, target, relation, coalesce(agent, 0)) WHERE episode IS NOT NULL"
 
 
@@ -247,11 +246,9 @@ class Graph:
             f" FROM {source} AND (:all OR g.agent = :owner) ORDER BY g.id",
             {**bindings, "all": agent is None, "owner": owner},
         )
-        # In parts: the rows of a million edges are ten times their columns.
-        parts = [np.empty((4, 0))]
-        while part := list(islice(rows, _ROWS_AT_ONCE)):
-            parts.append(np.array(part, dtype=np.float64).T)
-        episodes, entities, targets, weights = np.concatenate(parts, axis=1)
+        # Row by row: all the rows of a million edges are ten times their columns.
+        numbers = np.fromiter(chain.from_iterable(rows), dtype=np.float64)
+        episodes, entities, targets, weights = numbers.reshape(-1, 4).T
         return Edges(
             episodes.astype(np.int64),
             entities.astype(np.int64),
