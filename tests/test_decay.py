@@ -9,6 +9,7 @@ import threading
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pytest
 from files import every_byte
 from stand_ins import Clock
@@ -17,6 +18,7 @@ from engram import DecayConfig, ObserveInput
 from engram.cognition import fading
 from engram.errors import InvalidArgument, InvalidType
 from engram.importance import compute_importance
+from engram.storage.importance import Importance
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 AGENT = "agent://acme.example/planner"
@@ -179,6 +181,54 @@ class TestDecay:
         monkeypatch.setattr(memory._store, "writing", counted)
         memory.decay()
         assert len(held) >= 4
+
+    def test_no_transaction_rewrites_more_than_a_slice(self, memory, monkeypatch):
+        monkeypatch.setattr(fading, "SLICE", 10)
+        memory.observe_many([ObserveInput(f"note {n}") for n in range(45)])
+        written = []
+        moments, set_ = set(), Importance.set
+
+        def counted(self, episodes, importance):
+            written.append(len(episodes))
+            moments.add(self._connection.moment[0])
+            set_(self, episodes, importance)
+
+        monkeypatch.setattr(Importance, "set", counted)
+        assert memory.decay() == 45
+        assert written == [10, 10, 10, 10, 5]
+        assert len(moments) == 5
+
+    def test_the_columns_of_a_caller_give_what_the_stores_give(self, open_memory):
+        memory = open_memory("a")
+        other = open_memory("b")
+        uids = memory.observe_many([ObserveInput(f"tea {n}", salience=n / 9) for n in range(9)])
+        foreign = other.observe("tea")
+        memory.recall("tea", 4)
+        store, now = memory._store, memory._now()
+        with store.reading():
+            parts = list(store.strength.traces("a", 4))
+        assert [part.episodes.tolist() for part in parts] == [[1, 2, 3, 4], [5, 6, 7, 8], [9]]
+        assert fading.decay(store, "a", now, memory._decay_config, iter(parts)) == 9
+        given = [importance(memory, uid) for uid in uids]
+        assert len({round(value, 9) for value in given}) >= 9
+        memory._store.strength.importance.clear(1)
+        assert memory.decay() == 9
+        assert [importance(memory, uid) for uid in uids] == given
+        assert importance(other, foreign) == 1.0
+
+    def test_accesses_are_found_one_by_one_and_by_range_alike(self, memory, monkeypatch):
+        memory.observe_many([ObserveInput(f"tea {n}") for n in range(60)])
+        monkeypatch.setattr(fading, "RECALLS_KEPT", 2)
+        for _ in range(4):
+            memory.recall("tea", 10)
+        memory.decay()
+        strength = memory._store.strength
+        few, all_ = np.array([3, 17, 58]), np.arange(1, 61)
+        with memory._store.reading():
+            some, every = strength.accesses(few, None), strength.accesses(all_, None)
+        assert some.counts.tolist() == every.counts[few - 1].tolist()
+        assert some.latest.tolist() == every.latest[few - 1].tolist()
+        assert every.counts.sum() == 40
 
 
 class TestPrune:

@@ -240,9 +240,7 @@ def test_scores_stay_within_one_in_a_dense_graph(memory):
         uid = memory.observe(f"note {number}")
         link(memory, uid, *[f"entity {n}" for n in range(20)])
     with memory._store.writing():
-        memory._store._connection.execute(
-            "INSERT INTO strength (episode, importance) VALUES (1, 9), (2, -9)"
-        )
+        memory._store.strength.importance.set(np.array([1, 2]), np.array([9.0, -9.0]))
         memory._store.changed("decay", 0, 0, 0)
     found = memory.recall("note 1", 40, mode="spreading", depth=6, decay=1.0)
     assert len(found) == 40

@@ -1,7 +1,7 @@
-// Spreading activation over a graph in compressed sparse rows.
+// One hop of spreading activation over a graph in rows.
 //
-// Ownership: the pointers of a Graph and of the seeds are borrowed from NumPy arrays that the caller
-// keeps alive and leaves unchanged for the whole call; Spreading owns its work buffers.
+// Ownership: the pointers of a Graph and of the frontier are borrowed from NumPy arrays that the
+// caller keeps alive and leaves unchanged for the whole call; Hop owns its work buffers.
 #pragma once
 
 #include <algorithm>
@@ -16,164 +16,113 @@ namespace engram {
 
 enum class SpreadFault {
     none,
-    seeds_range,
-    seeds_repeated,
+    nodes_range,
     energy_not_finite,
-    indptr_order,
+    rows_range,
     indices_range,
 };
 
 struct Graph {
-    const std::int64_t* indptr;
+    const std::int32_t* starts;
+    const std::int32_t* counts;
     const std::int32_t* indices;
     const float* weights;
     std::int64_t nodes;
     std::int64_t arcs;
 };
 
-// A set of nodes that is walked in ascending order.
-class NodeSet {
-   public:
-    explicit NodeSet(std::int64_t nodes) : words_(static_cast<std::size_t>(nodes) / 64 + 1, 0) {}
-
-    // False if the node was in the set already.
-    bool insert(std::int64_t node) {
-        std::uint64_t& word = words_[static_cast<std::size_t>(node) >> 6];
-        const std::uint64_t bit = std::uint64_t{1} << (node & 63);
-        const bool fresh = (word & bit) == 0;
-        word |= bit;
-        return fresh;
-    }
-
-    template <typename Visit>
-    void each(Visit visit) const {
-        for (std::size_t w = 0; w < words_.size(); ++w)
-            for (std::uint64_t left = words_[w]; left != 0; left &= left - 1)
-                visit(static_cast<std::int64_t>(w * 64) + lowest_bit(left));
-    }
-
-    void clear() { std::fill(words_.begin(), words_.end(), 0); }
-
-   private:
-    std::vector<std::uint64_t> words_;
-};
-
-// Two sums per node, zero until touched. The table of pages costs n bytes and a page exists only
-// once one of its nodes is reached, so a short walk in a large graph writes little memory; two flat
-// arrays would cost 16 n bytes of clearing before the first step. A page is one cache line.
+// Sums by node in the order in which nodes are reached: a table with open addressing, so that a hop
+// costs what it walks and nothing per node of the graph.
 class NodeSums {
    public:
-    struct Sums {
-        double activation;
-        double received;  // in the hop being walked
-    };
+    NodeSums() : table_(first_size, 0) {}
 
-    explicit NodeSums(std::int64_t nodes)
-        : page_of_(static_cast<std::size_t>(nodes) / page + 1, 0) {}
-
-    Sums& at(std::int64_t node) {
-        std::uint32_t& number = page_of_[static_cast<std::size_t>(node) / page];
+    double& at(std::int32_t node) {
+        if (2 * nodes_.size() >= table_.size()) grow();
+        std::uint32_t& number = table_[place(node)];
         if (number == 0) {
-            sums_.resize(sums_.size() + page, Sums{0.0, 0.0});
-            number = static_cast<std::uint32_t>(sums_.size() / page);
+            nodes_.push_back(node);
+            sums_.push_back(0.0);
+            number = static_cast<std::uint32_t>(nodes_.size());
         }
-        return sums_[(std::size_t{number} - 1) * page + static_cast<std::size_t>(node) % page];
+        return sums_[number - 1];
     }
 
+    const std::vector<std::int32_t>& nodes() const { return nodes_; }
+    const std::vector<double>& sums() const { return sums_; }
+
    private:
-    static constexpr std::size_t page = 4;
-    std::vector<std::uint32_t> page_of_;  // 0: no page yet; otherwise its number from 1
-    std::vector<Sums> sums_;
+    static constexpr std::size_t first_size = 1024;  // a power of two, as every size is
+
+    // Where the node is in the table, or the free slot it belongs in.
+    std::size_t place(std::int32_t node) const {
+        // Fibonacci hashing: the high half of the product mixes all bits of the node.
+        const std::uint64_t mixed = static_cast<std::uint64_t>(node) * 0x9E3779B97F4A7C15U;
+        std::size_t slot = static_cast<std::size_t>(mixed >> 32) & (table_.size() - 1);
+        while (table_[slot] != 0 && nodes_[table_[slot] - 1] != node)
+            slot = (slot + 1) & (table_.size() - 1);
+        return slot;
+    }
+
+    void grow() {
+        table_.assign(2 * table_.size(), 0);
+        for (std::size_t i = 0; i < nodes_.size(); ++i)
+            table_[place(nodes_[i])] = static_cast<std::uint32_t>(i + 1);
+    }
+
+    std::vector<std::uint32_t> table_;  // 0: free; otherwise the number of a node from 1
+    std::vector<std::int32_t> nodes_;
+    std::vector<double> sums_;
 };
 
-class Spreading {
+class Hop {
    public:
-    explicit Spreading(const Graph& graph)
-        : graph_(graph), sums_(graph.nodes), visited_(graph.nodes), reached_(graph.nodes) {}
+    explicit Hop(const Graph& graph) : graph_(graph) {}
 
     // The order of the checks is the twin's, and sums are added in the order of the frontier and
     // of its rows, so both give the same bits.
-    SpreadFault run(const std::int64_t* seeds, const double* energy, std::size_t count,
-                    std::int64_t depth, double decay) {
-        SpreadFault fault = start(seeds, energy, count);
-        for (; fault == SpreadFault::none && depth > 0 && !frontier_.empty(); --depth) {
-            fault = pass_on(decay);
-            if (fault == SpreadFault::none) advance();
+    SpreadFault run(const std::int64_t* frontier, const double* energy, std::size_t count,
+                    double decay) {
+        for (std::size_t i = 0; i < count; ++i)
+            if (frontier[i] < 0 || frontier[i] >= graph_.nodes) return SpreadFault::nodes_range;
+        for (std::size_t i = 0; i < count; ++i)
+            if (!std::isfinite(energy[i])) return SpreadFault::energy_not_finite;
+        for (std::size_t i = 0; i < count; ++i) {
+            const std::int64_t start = graph_.starts[frontier[i]];
+            const std::int64_t length = graph_.counts[frontier[i]];
+            if (start < 0 || length < 0 || start + length > graph_.arcs)
+                return SpreadFault::rows_range;
         }
-        return fault;
+        for (std::size_t i = 0; i < count; ++i)
+            if (!pass_on(frontier[i], energy[i] * decay)) return SpreadFault::indices_range;
+        return SpreadFault::none;
     }
 
-    std::size_t size() const { return visited_count_; }
+    std::size_t size() const { return received_.nodes().size(); }
 
-    void write(std::int64_t* nodes, double* activations) {
-        visited_.each([&](std::int64_t node) {
-            *nodes++ = node;
-            *activations++ = sums_.at(node).activation;
-        });
+    void write(std::int64_t* nodes, double* received) const {
+        std::copy(received_.nodes().begin(), received_.nodes().end(), nodes);
+        std::copy(received_.sums().begin(), received_.sums().end(), received);
     }
 
    private:
-    struct Charge {
-        std::int64_t node;
-        double energy;
-    };
-
-    SpreadFault start(const std::int64_t* seeds, const double* energy, std::size_t count) {
-        for (std::size_t i = 0; i < count; ++i)
-            if (seeds[i] < 0 || seeds[i] >= graph_.nodes) return SpreadFault::seeds_range;
-        for (std::size_t i = 0; i < count; ++i)
-            if (!visited_.insert(seeds[i])) return SpreadFault::seeds_repeated;
-        for (std::size_t i = 0; i < count; ++i) {
-            if (!std::isfinite(energy[i])) return SpreadFault::energy_not_finite;
-            if (energy[i] > 0.0) frontier_.push_back({seeds[i], energy[i]});
+    // False if an arc leads out of the graph.
+    bool pass_on(std::int64_t from, double passed) {
+        const std::int64_t start = graph_.starts[from];
+        for (std::int64_t a = start; a < start + graph_.counts[from]; ++a) {
+            const std::int32_t node = graph_.indices[a];
+            if (node < 0 || node >= graph_.nodes) return false;
+            // Comparisons written so that a weight or a product that is not a number is 0.
+            const float weight = graph_.weights[a];
+            const double clamped = weight > 0.0F ? std::min(weight, 1.0F) : 0.0F;
+            const double contribution = passed * clamped;
+            if (contribution > 0.0) received_.at(node) += contribution;
         }
-        visited_count_ = count;
-        std::sort(frontier_.begin(), frontier_.end(),
-                  [](const Charge& a, const Charge& b) { return a.node < b.node; });
-        return SpreadFault::none;
-    }
-
-    SpreadFault pass_on(double decay) {
-        for (const Charge& from : frontier_) {
-            const std::int64_t* row = graph_.indptr + from.node;
-            if (row[0] < 0 || row[0] > row[1] || row[1] > graph_.arcs)
-                return SpreadFault::indptr_order;
-        }
-        for (const Charge& from : frontier_) {
-            const double passed = from.energy * decay;
-            for (std::int64_t a = graph_.indptr[from.node]; a < graph_.indptr[from.node + 1]; ++a) {
-                const std::int64_t node = graph_.indices[a];
-                if (node < 0 || node >= graph_.nodes) return SpreadFault::indices_range;
-                // Comparisons written so that a weight or a product that is not a number is 0.
-                const float weight = graph_.weights[a];
-                const double clamped = weight > 0.0F ? std::min(weight, 1.0F) : 0.0F;
-                const double contribution = passed * clamped;
-                reached_.insert(node);
-                sums_.at(node).received += contribution > 0.0 ? contribution : 0.0;
-            }
-        }
-        return SpreadFault::none;
-    }
-
-    // What this hop gave becomes activation, and the energy of the next frontier.
-    void advance() {
-        frontier_.clear();
-        reached_.each([&](std::int64_t node) {
-            NodeSums::Sums& sums = sums_.at(node);
-            sums.activation += sums.received;
-            if (sums.received > 0.0) frontier_.push_back({node, sums.received});
-            sums.received = 0.0;
-            if (visited_.insert(node)) ++visited_count_;
-        });
-        reached_.clear();
+        return true;
     }
 
     Graph graph_;
-    NodeSums sums_;
-    NodeSet visited_;
-    NodeSet reached_;
-    std::size_t visited_count_ = 0;
-    std::vector<Charge> frontier_;  // ascending by node, energies above 0 only
+    NodeSums received_;
 };
 
 }  // namespace engram

@@ -4,11 +4,11 @@ from numpy.typing import NDArray
 __all__ = ["spread"]
 
 def spread(
-    indptr: NDArray[np.int64],
+    starts: NDArray[np.int32],
+    counts: NDArray[np.int32],
     indices: NDArray[np.int32],
     weights: NDArray[np.float32],
-    seeds: NDArray[np.int64],
+    nodes: NDArray[np.int64],
     energy: NDArray[np.float64],
-    depth: int,
     decay: float,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]: ...

@@ -1,6 +1,6 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # cython: embedsignature=False, freethreading_compatible=True
-"""Spreading activation over a graph in compressed sparse rows."""
+"""One hop of spreading activation over a graph in rows."""
 
 import numpy as np
 
@@ -16,114 +16,109 @@ __all__ = ["spread"]
 cdef extern from "spreading.hpp" namespace "engram" nogil:
     cdef enum class SpreadFault:
         none
-        seeds_range
-        seeds_repeated
+        nodes_range
         energy_not_finite
-        indptr_order
+        rows_range
         indices_range
 
     cppclass Graph:
-        const int64_t* indptr
+        const int32_t* starts
+        const int32_t* counts
         const int32_t* indices
         const float* weights
         int64_t nodes
         int64_t arcs
 
-    cppclass Spreading:
-        Spreading(const Graph&) except +
-        SpreadFault run(const int64_t*, const double*, size_t, int64_t, double) except +
+    cppclass Hop:
+        Hop(const Graph&) except +
+        SpreadFault run(const int64_t*, const double*, size_t, double) except +
         size_t size()
         void write(int64_t*, double*) except +
 
 
-def spread(indptr, indices, weights, seeds, energy, depth, decay):
-    """Spread activation from `seeds` along the arcs of a graph.
+def spread(starts, counts, indices, weights, nodes, energy, decay):
+    """Spread energy from some nodes along their arcs: one hop.
 
-    In each of up to `depth` hops, every frontier node with energy above 0 passes
+    Every node passes
 
         energy · decay · clamp(weight, 0, 1)
 
-    over each of its arcs. What a node receives in a hop is added to its activation and is its
-    energy in the next frontier, which holds nothing else; nodes may be visited again. The walk
-    stops early when a hop passed nothing on. An arc whose contribution is 0 still visits its
-    neighbour; a weight that is not a number counts as 0. For a walk in both directions give every
-    edge as two arcs.
+    over each of its arcs. A weight that is not a number counts as 0. For a walk in both directions
+    give every edge as two arcs.
 
-    Contributions are added in float64 by frontier node ascending and then in the order of its row,
-    first over the hop and then to the activation: bit for bit equal to the twin.
+    Contributions are added in float64 by node in the given order and then in the order of its row:
+    bit for bit equal to the twin.
 
-    Takes O(s·log s + arcs walked + hops·n/64) time and 1.25·n bytes plus at most 64 bytes per
-    visited node: sums live in pages of 4 nodes made on the first visit, so a short walk over a large
-    graph clears no large buffer. The GIL is released for the whole walk.
+    Takes O(arcs walked) time and memory, whatever the size of the graph. The GIL is released for
+    the whole hop.
 
     Args:
-        indptr: int64 [n + 1], from 0 to m, non-decreasing; node u has arcs indptr[u]:indptr[u + 1].
+        starts: int32 [n]; node u has the arcs starts[u]:starts[u] + counts[u], in any places.
+        counts: int32 [n].
         indices: int32 [m]; the node at the end of each arc.
         weights: float32 [m].
-        seeds: int64 [s], each node once, in any order. They start with activation 0.
-        energy: float64 [s], finite.
-        depth: Most hops; at least 0.
-        decay: Factor per hop; finite, at least 0.
+        nodes: int64 [f]; where the energy is.
+        energy: float64 [f], finite.
+        decay: Factor of the hop; finite, at least 0.
 
     Returns:
-        The visited nodes ascending, int64 [r], seeds included, and their activations, float64 [r].
+        The nodes that received more than 0, in the order in which they were reached, int64 [r], and
+        what they received, float64 [r].
 
     Raises:
         TypeError: An argument is not an array of its element type, or not a number.
         ValueError: A shape, the memory layout, a node, an energy or a number is not as described;
-            the message names the argument. Only rows and arcs that the walk meets are checked.
+            the message names the argument. Only rows and arcs that the hop meets are checked.
     """
-    boundary.array("indptr", indptr, np.int64)
+    boundary.array("starts", starts, np.int32)
+    boundary.array("counts", counts, np.int32)
     boundary.array("indices", indices, np.int32)
     boundary.array("weights", weights, np.float32)
-    boundary.array("seeds", seeds, np.int64)
+    boundary.array("nodes", nodes, np.int64)
     boundary.array("energy", energy, np.float64)
+    boundary.length("counts", counts, len(starts), "node")
     boundary.length("weights", weights, len(indices), "arc")
-    boundary.length("energy", energy, len(seeds), "seed")
-    if len(indptr) == 0 or indptr[0] != 0 or indptr[len(indptr) - 1] != len(indices):
-        raise ValueError("indptr must run from 0 to the number of indices")
-    depth = boundary.whole("depth", depth, 0)
+    boundary.length("energy", energy, len(nodes), "node")
     decay = boundary.real("decay", decay, 0.0)
 
-    cdef const int64_t[::1] indptr_view = indptr
+    cdef const int32_t[::1] start_view = starts
+    cdef const int32_t[::1] count_view = counts
     cdef const int32_t[::1] index_view = indices
     cdef const float[::1] weight_view = weights
-    cdef const int64_t[::1] seed_view = seeds
+    cdef const int64_t[::1] node_view = nodes
     cdef const double[::1] energy_view = energy
     # Borrowed pointers: the views above keep every array alive until this function returns. The
     # pointers of an empty array are never read.
     cdef Graph graph
-    graph.indptr = &indptr_view[0]
+    graph.starts = &start_view[0]
+    graph.counts = &count_view[0]
     graph.indices = &index_view[0]
     graph.weights = &weight_view[0]
-    graph.nodes = indptr_view.shape[0] - 1
+    graph.nodes = start_view.shape[0]
     graph.arcs = index_view.shape[0]
-    cdef size_t seed_count = seed_view.shape[0]
-    cdef int64_t hops = depth
+    cdef size_t frontier = node_view.shape[0]
     cdef double factor = decay
     # Owned here and freed with the pointer, whichever way the function is left.
-    cdef unique_ptr[Spreading] walk
+    cdef unique_ptr[Hop] hop
     cdef SpreadFault fault
     with nogil:
-        walk.reset(new Spreading(graph))
-        fault = walk.get().run(&seed_view[0], &energy_view[0], seed_count, hops, factor)
-    if fault == SpreadFault.seeds_range:
-        raise ValueError("seeds must lie in [0, number of nodes)")
-    if fault == SpreadFault.seeds_repeated:
-        raise ValueError("seeds must not repeat a node")
+        hop.reset(new Hop(graph))
+        fault = hop.get().run(&node_view[0], &energy_view[0], frontier, factor)
+    if fault == SpreadFault.nodes_range:
+        raise ValueError("nodes must lie in [0, number of nodes)")
     if fault == SpreadFault.energy_not_finite:
         raise ValueError("energy must be finite")
-    if fault == SpreadFault.indptr_order:
-        raise ValueError("indptr must be non-decreasing")
+    if fault == SpreadFault.rows_range:
+        raise ValueError("starts and counts must lie within the arcs")
     if fault == SpreadFault.indices_range:
         raise ValueError("indices must lie in [0, number of nodes)")
 
-    cdef size_t visited = walk.get().size()
-    nodes = np.empty(visited, np.int64)
-    activations = np.empty(visited, np.float64)
-    cdef int64_t[::1] node_out = nodes
-    cdef double[::1] activation_out = activations
-    if visited > 0:
+    cdef size_t reached = hop.get().size()
+    found = np.empty(reached, np.int64)
+    received = np.empty(reached, np.float64)
+    cdef int64_t[::1] node_out = found
+    cdef double[::1] received_out = received
+    if reached > 0:
         with nogil:
-            walk.get().write(&node_out[0], &activation_out[0])
-    return nodes, activations
+            hop.get().write(&node_out[0], &received_out[0])
+    return found, received

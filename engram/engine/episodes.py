@@ -189,7 +189,8 @@ class EpisodeMemory(Session):
                 nearly always right, in a fraction of the time. "fast": less often right, faster
                 still. `SearchResult.certificate` says what was done.
             depth: Hops that spreading takes over the entity graph, 0 to 100; an episode and an
-                entity it mentions are one hop apart.
+                entity it mentions are one hop apart. An entity of more than 200 edges passes
+                activation on along its 200 strongest, the earlier of two equal ones.
             decay: The share of activation that survives a hop, 0 to 1.
             vector_weight: Share of meaning in hybrid mode, relative to `fts_weight`.
             fts_weight: Share of words in hybrid mode.

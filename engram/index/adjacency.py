@@ -1,46 +1,30 @@
-"""The entity graph as spreading recall walks it: compressed sparse rows, kept in memory.
+"""The entity graph as spreading recall walks it, kept in memory and in step with the store.
 
 The rows mirror the store's edges up to a change sequence. Most writes touch no edge and cost
-nothing here; one that does rebuilds the rows before the next walk.
+nothing here; one that does changes the rows of what it touches before the next walk.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+
+from engram.index.rows import ENTITY, Rows, codes_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from engram.storage import Store
 
-_TOUCH_NO_EDGE: Final = frozenset({"observe", "assert", "supersede", "forget_fact", "reembed"})
+_TOUCH_NO_EDGE: Final = frozenset(
+    {"observe", "assert", "supersede", "forget_fact", "reembed", "decay"}
+)
+_FOLLOWED: Final = frozenset({"link", "strengthen", "alias", "forget", "forget_entity"})
+TOUCHED_AT_MOST: Final = 5_000
+"""Changed edges, or episodes, beyond which building the rows anew is faster than changing them."""
 
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """A graph over episodes, which are the first nodes, and entities; every edge in both ways.
-
-    Attributes:
-        episodes: int64[e], the keys of the episodes among the nodes, ascending.
-        indptr: int64[n + 1], where each node's arcs begin.
-        indices: int32[m], the node each arc leads to; a node's arcs are in insertion order.
-        weights: float32[m].
-    """
-
-    episodes: NDArray[np.int64]
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.int32]
-    weights: NDArray[np.float32]
-
-    def nodes(self, episodes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Return which of some episodes are in the graph, bool[n], and the nodes of those."""
-        places = np.searchsorted(self.episodes, episodes)
-        present = places < len(self.episodes)
-        present[present] = self.episodes[places[present]] == episodes[present]
-        return places[present], present
+_Changes = dict[str, list[tuple[int, int]]]
 
 
 class Adjacency:
@@ -64,46 +48,62 @@ class Adjacency:
         """
         self._refresh()
         if agent not in self._scopes:
-            self._scopes[agent] = self._build(agent)
+            self._scopes[agent] = Rows(self._store.graph.edges(agent))
         return self._scopes[agent]
 
     def _refresh(self) -> None:
         last = self._store.last_change()
         if last == self._covered:
             return
-        if self._scopes and any(
-            self._touches(*change) for change in self._store.changes_after(self._covered)
-        ):
-            self._scopes.clear()
+        if self._scopes:
+            changes: _Changes = {}
+            for op, first, end in self._store.changes_after(self._covered):
+                if op not in _TOUCH_NO_EDGE:
+                    changes.setdefault(op, []).append((first, end))
+            if changes:
+                self._follow(changes)
         self._covered = last
 
-    def _touches(self, op: str, first: int, last: int) -> bool:
-        """Say whether a write may have changed an edge; one of an unknown kind may."""
-        if op == "forget":
-            gone = (first, last + 1)
-            return any(
-                np.diff(np.searchsorted(rows.episodes, gone))[0] > 0
-                for rows in self._scopes.values()
+    def _follow(self, changes: _Changes) -> None:
+        """Change the rows of what was written, or give up the scopes where that is no gain."""
+        linked = self._linked(changes) if changes.keys() <= _FOLLOWED else None
+        if linked is None:
+            self._scopes.clear()
+            return
+        merged = _keys(changes, "alias", 1)
+        gone = np.concatenate(
+            (
+                _keys(changes, "forget"),
+                ENTITY + _keys(changes, "forget_entity"),
+                ENTITY + merged[merged > 0],
             )
-        return op not in _TOUCH_NO_EDGE
+        )
+        for agent, rows in list(self._scopes.items()):
+            # What was joined with an entity that became part of another is joined with that now.
+            touched = np.union1d(linked, rows.neighbours(ENTITY + merged))
+            if len(touched) + len(rows.neighbours(gone)) > TOUCHED_AT_MOST:
+                del self._scopes[agent]
+                continue
+            rows.remove(gone)
+            entities = touched[touched >= ENTITY] - ENTITY
+            edges = self._store.graph.edges_of(touched[touched < ENTITY], entities, agent)
+            if not rows.update(edges):
+                del self._scopes[agent]
 
-    def _build(self, agent: str | None) -> Rows:
-        edges = self._store.graph.edges(agent)
-        episodes = np.unique(edges.episodes[edges.episodes > 0])
-        entities = np.unique(np.concatenate((edges.entities[edges.entities > 0], edges.targets)))
-        sources = np.where(
-            edges.episodes > 0,
-            np.searchsorted(episodes, edges.episodes),
-            len(episodes) + np.searchsorted(entities, edges.entities),
-        )
-        targets = len(episodes) + np.searchsorted(entities, edges.targets)
-        leave = np.stack((sources, targets), axis=1).reshape(-1)
-        reach = np.stack((targets, sources), axis=1).reshape(-1)
-        order = np.argsort(leave, kind="stable")
-        degrees = np.bincount(leave, minlength=len(episodes) + len(entities))
-        return Rows(
-            episodes=episodes,
-            indptr=np.concatenate(([0], np.cumsum(degrees))).astype(np.int64),
-            indices=reach[order].astype(np.int32),
-            weights=np.repeat(edges.weights, 2)[order],
-        )
+    def _linked(self, changes: _Changes) -> NDArray[np.int64] | None:
+        """Return the codes of what new or changed edges leave, None where that is not known."""
+        graph, ranges = self._store.graph, changes.get("link", [])
+        number = sum(last - first + 1 for first, last in ranges)
+        if number > TOUCHED_AT_MOST:
+            return None
+        edges = graph.edges_between(ranges)
+        # An edge that is gone went with what it joined, or became another one by an alias.
+        if "alias" in changes and len(edges.targets) < number:
+            return None
+        recalled = graph.recalled(changes.get("strengthen", []))
+        return None if recalled is None else np.union1d(codes_of(edges)[0], recalled)
+
+
+def _keys(changes: _Changes, op: str, place: int = 0) -> NDArray[np.int64]:
+    """Return what the changes of one kind name: first, or in place 1 last."""
+    return np.array([change[place] for change in changes.get(op, [])], dtype=np.int64)

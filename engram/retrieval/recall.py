@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -142,7 +143,8 @@ def _by_association(
         index,
         query.vector,
         near,
-        query.allowed,
+        query.allowed.agent,
+        partial(store.episodes.among, query.allowed),
         query.depth,
         query.decay,
     )

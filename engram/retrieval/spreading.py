@@ -12,12 +12,18 @@ import numpy as np
 
 from engram._native import spread
 from engram.index import true_distances
+from engram.index.rows import ENTITY
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from engram.index import Adjacency, EpisodeIndex, Neighbours
-    from engram.storage import EpisodeFilter, Store
+    from engram.index.rows import Rows
+    from engram.storage import Store
+
+    Allowed = Callable[[NDArray[np.int64]], NDArray[np.bool_]]
 
 SIMILARITY_SHARE: Final = 0.6
 ACTIVATION_SHARE: Final = 0.3
@@ -36,7 +42,8 @@ def spreading(
     index: EpisodeIndex,
     vector: NDArray[np.float32],
     near: Neighbours,
-    allowed: EpisodeFilter,
+    agent: str | None,
+    allowed: Allowed,
     depth: int,
     decay: float,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
@@ -47,13 +54,18 @@ def spreading(
     order. Importance is cut to 0..1. Every episode has its own similarity, reached ones too: with
     activation bounded, one that counted as unlike the query could not pass any seed.
 
+    A node of more than `HUB_ARCS` arcs passes energy on along its strongest ones only, so that the
+    walk costs what it reaches and not what the store holds.
+
     Args:
         store: The store, in a transaction.
         adjacency: Its entity graph.
         index: Its vectors, up to date.
         vector: float32[dim], the query.
         near: The seeds: the nearest allowed episodes.
-        allowed: Which episodes may appear, and conduct; its scope says whose edges are walked.
+        agent: Whose edges are walked; None is everyone's.
+        allowed: Says of episodes, int64[n], which may appear and conduct, bool[n]; asked about
+            those that a hop reaches.
         depth: How many hops.
         decay: The share of energy that survives a hop.
 
@@ -63,10 +75,10 @@ def spreading(
     """
     if not len(near.episodes):
         return near.episodes, near.distances, near.distances
-    reached, activation = _activate(store, adjacency, near, allowed, depth, decay)
+    reached, activation = _activate(adjacency.of(agent), near, allowed, depth, decay)
     episodes = np.union1d(near.episodes, reached)
     distances = true_distances(index, vector, episodes)
-    importance = store.strength.traces(episodes, None).importance
+    importance = store.strength.importance.of(episodes)
     scores = SIMILARITY_SHARE * similarity(distances)
     bound = max(1.0, activation.max(initial=0.0))
     scores[np.searchsorted(episodes, reached)] += ACTIVATION_SHARE * (activation / bound)
@@ -76,23 +88,34 @@ def spreading(
 
 
 def _activate(
-    store: Store,
-    adjacency: Adjacency,
-    near: Neighbours,
-    allowed: EpisodeFilter,
-    depth: int,
-    decay: float,
+    rows: Rows, near: Neighbours, allowed: Allowed, depth: int, decay: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the allowed episodes that received activation, and how much."""
-    rows = adjacency.of(allowed.agent)
-    seeds, present = rows.nodes(near.episodes)
-    if not len(seeds):
-        return np.empty(0, dtype=np.int64), np.empty(0)
-    conducts = np.ones(len(rows.indptr) - 1, dtype=np.bool_)
-    conducts[: len(rows.episodes)] = np.isin(rows.episodes, store.episodes.matching(allowed))
-    # An arc of weight 0 passes nothing on: an episode outside the filter ends the walk.
-    weights = np.where(conducts[rows.indices], rows.weights, np.float32(0.0))
-    energy = similarity(near.distances[present])
-    nodes, activation = spread(rows.indptr, rows.indices, weights, seeds, energy, depth, decay)
-    found = (nodes < len(rows.episodes)) & (activation > 0.0)
-    return rows.episodes[nodes[found]], activation[found]
+    """Return the allowed episodes that received activation, ascending, and how much."""
+    nodes, energy = rows.nodes(near.episodes), similarity(near.distances)
+    nodes, energy = _in_order(rows, nodes[nodes >= 0], energy[nodes >= 0])
+    reached, received = [np.empty(0, dtype=np.int64)], [np.empty(0)]
+    while depth > 0 and len(nodes):
+        nodes, energy = spread(
+            rows.starts, rows.counts, rows.indices, rows.weights, nodes, energy, decay
+        )
+        nodes, energy = _in_order(rows, nodes, energy)
+        codes = rows.codes[nodes]
+        are_episodes = codes < ENTITY
+        conducts = np.ones(len(nodes), dtype=np.bool_)
+        conducts[are_episodes] = allowed(codes[are_episodes])
+        reached.append(codes[conducts & are_episodes])
+        received.append(energy[conducts & are_episodes])
+        nodes, energy = nodes[conducts], energy[conducts]
+        depth -= 1
+    episodes, place = np.unique(np.concatenate(reached), return_inverse=True)
+    activation = np.zeros(len(episodes))
+    np.add.at(activation, place, np.concatenate(received))
+    return episodes, activation
+
+
+def _in_order(
+    rows: Rows, nodes: NDArray[np.int64], energy: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return nodes and energies in the order of what they stand for, which no rebuild changes."""
+    order = np.argsort(rows.codes[nodes])
+    return nodes[order], energy[order]

@@ -15,8 +15,10 @@ class Changes:
     """The change log of a store; every method runs in the caller's transaction.
 
     An operation says what `first` to `last` are keys of: "observe" and "forget" name episodes,
-    "assert", "supersede" and "forget_fact" facts, "link" and "strengthen" edges, "forget_entity"
-    entities, "reembed" the model that became current. Readers skip the operations they do not know.
+    "assert", "supersede" and "forget_fact" facts, "link" edges, "strengthen" the logged recalls
+    that changed edges of their episodes, "forget_entity" entities, "alias" an entity and the one
+    that became part of it, or 0, "reembed" the model that became current. Readers skip the
+    operations they do not know.
     """
 
     def __init__(self, connection: Connection, residue: Residue) -> None:

@@ -41,6 +41,7 @@ from engram.storage.encryption import (
 )
 from engram.storage.files import refuse_what_is_no_file, replacing
 from engram.storage.folding import folded
+from engram.storage.importance import BlockOfRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -190,6 +191,7 @@ class Connection:
     def _configure(self) -> None:
         execute = self._connection.execute
         self._connection.create_scalar_function("folded", _folded, 1, deterministic=True)
+        self._connection.create_aggregate_function("importance_block", BlockOfRows, 2)
         execute("PRAGMA foreign_keys = ON")
         execute("PRAGMA secure_delete = ON")
         execute("PRAGMA temp_store = MEMORY")

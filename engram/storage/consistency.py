@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import apsw
+
 from engram.errors import CorruptStore
+from engram.storage.importance import UNDECAYED, Importance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,6 +56,7 @@ class Consistency:
             *self._database(),
             *self._rules(),
             *self._vectors(),
+            *self._importance(),
             *self._changes("observe", "episode"),
             *self._changes("assert", "fact"),
         ]
@@ -82,6 +86,20 @@ class Consistency:
                 pass
         except CorruptStore as error:
             yield error.message
+
+    def _importance(self) -> Iterator[str]:
+        number = 0
+        for keys, importance in Importance(self._connection).stored():
+            given = keys[importance != UNDECAYED]
+            if not len(given):
+                continue
+            there = self._connection.execute(
+                "SELECT count(*) FROM carray(?) AS k CROSS JOIN episode AS e ON e.id = k.value",
+                (apsw.carray(given),),
+            ).get
+            number += len(given) - there
+        if number:
+            yield f"{number} episodes that are gone have an importance"
 
     def _changes(self, op: str, table: str) -> Iterator[str]:
         """Compare the change log with a table: what was written there is in the log."""

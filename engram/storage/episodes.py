@@ -10,6 +10,7 @@ import numpy as np
 
 from engram.models import Episode
 from engram.storage import uids
+from engram.storage.importance import IMPORTANCE, JOIN, Importance, from_stored
 from engram.storage.segment import search_text
 from engram.times import from_micros
 
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from engram.storage.filters import EpisodeFilter
     from engram.storage.labels import Labels
 
-    _Row = tuple[int, bytes | str, str, int, float, float, float, str | None, str, int, str | None]
+    _Row = tuple[
+        int, bytes | str, str, int, float, float, bytes | None, str | None, str, int, str | None
+    ]
 
 
 class NewEpisode(NamedTuple):
@@ -37,15 +40,14 @@ class NewEpisode(NamedTuple):
     provenance: str = "external"
     quarantined: bool = False
     summary_of: tuple[str, ...] = ()
-    importance: float = 1.0
     metadata: str | None = None
 
 
 _COLUMNS = (
     "e.id, e.uid, e.content, e.occurred_at, e.salience, e.emotional_valence,"
-    " coalesce(s.importance, 1.0), a.name, e.provenance, e.quarantined, e.metadata"
+    f" {IMPORTANCE}, a.name, e.provenance, e.quarantined, e.metadata"
 )
-_JOINS = "LEFT JOIN agent AS a ON a.id = e.agent LEFT JOIN strength AS s ON s.episode = e.id"
+_JOINS = f"LEFT JOIN agent AS a ON a.id = e.agent {JOIN}"
 _INSERT = (
     "INSERT INTO episode (id, uid, agent, content, search_text, occurred_at, recorded_at,"
     " salience, emotional_valence, provenance, quarantined, metadata)"
@@ -59,6 +61,7 @@ class Episodes:
     def __init__(self, connection: Connection, labels: Labels) -> None:
         self._connection = connection
         self._labels = labels
+        self._importance = Importance(connection)
         self._matched: tuple[object, NDArray[np.int64]] | None = None
 
     def add(
@@ -103,10 +106,6 @@ class Episodes:
         ]
         if sources:
             self._connection.executemany("INSERT INTO episode_source VALUES (?, ?, ?)", sources)
-        self._connection.executemany(
-            "INSERT INTO strength (episode, importance) VALUES (?, ?)",
-            ((k, e.importance) for k, e in zip(keys, new, strict=True) if e.importance != 1.0),
-        )
         return keys, ids
 
     def key(self, uid: str, agent: str | None) -> int | None:
@@ -154,6 +153,19 @@ class Episodes:
         keys = np.array(rows, dtype=np.int64).reshape(-1)
         keys.setflags(write=False)
         return keys
+
+    def among(self, allowed: EpisodeFilter, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of the episodes with the given keys, int64[n], a filter allows, bool[n]."""
+        conditions, bindings = allowed.conditions()
+        if not conditions or not len(keys):
+            return np.ones(len(keys), dtype=np.bool_)
+        rows = self._connection.execute(
+            "SELECT e.id FROM carray(?) AS k CROSS JOIN episode AS e ON e.id = k.value"  # noqa: S608
+            f" WHERE {' AND '.join(conditions)}",
+            (apsw.carray(keys), *bindings),
+        ).fetchall()
+        shown: NDArray[np.bool_] = np.isin(keys, np.array(rows, dtype=np.int64).reshape(-1))
+        return shown
 
     def count(self, allowed: EpisodeFilter) -> int:
         """Return how many episodes a filter allows."""
@@ -220,6 +232,7 @@ class Episodes:
     def remove(self, key: int) -> None:
         """Delete an episode's row and, by cascade, its vectors, strength and edges."""
         self._labels.remove(key)
+        self._importance.clear(key)
         self._connection.execute("DELETE FROM episode WHERE id = ?", (key,))
 
 
@@ -239,7 +252,7 @@ def _episode(
         salience=salience,
         emotional_valence=valence,
         summary_of=sources,
-        importance_score=importance,
+        importance_score=from_stored(importance),
         agent_id=agent,
         provenance=source,
         quarantined=bool(mark),

@@ -6,9 +6,11 @@ walks edges in both directions.
 
 from __future__ import annotations
 
+import json
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
 
 import apsw
 import numpy as np
@@ -127,7 +129,7 @@ class Graph:
             self._connection.execute("INSERT INTO entity_alias VALUES (?, ?)", (alias, kept))
         else:
             self._merge(kept, other)
-        self._changes.add("alias", kept, kept, at)
+        self._changes.add("alias", kept, other or 0, at)
 
     def _merge(self, kept: int, other: int) -> None:
         one, keys = self._connection.execute, {"kept": kept, "other": other}
@@ -200,15 +202,80 @@ class Graph:
 
     def edges(self, agent: str | None) -> Edges:
         """Return the edges an agent walks: its own, or with None everyone's."""
+        return self._read("edge AS g WHERE TRUE", {}, agent)
+
+    def edges_of(
+        self, episodes: NDArray[np.int64], entities: NDArray[np.int64], agent: str | None
+    ) -> Edges:
+        """Return the edges an agent walks that leave some episodes, or join some entities.
+
+        Args:
+            episodes: int64[n], keys.
+            entities: int64[m], keys; edges between one of them and another entity.
+            agent: Whose edges; None is everyone's.
+        """
+        keys = {
+            "episodes": json.dumps(episodes.tolist()),
+            "entities": json.dumps(entities.tolist()),
+        }
+        return self._read(
+            "edge AS g WHERE g.id IN (SELECT id FROM edge"
+            " WHERE episode IN (SELECT value FROM json_each(:episodes))"
+            " UNION ALL SELECT id FROM edge"
+            " WHERE entity IN (SELECT value FROM json_each(:entities))"
+            " UNION ALL SELECT id FROM edge WHERE entity IS NOT NULL"
+            " AND target IN (SELECT value FROM json_each(:entities)))",
+            keys,
+            agent,
+        )
+
+    def edges_between(self, ranges: Sequence[tuple[int, int]]) -> Edges:
+        """Return all edges whose ids lie in one of some ranges, both ends included."""
+        return self._read(
+            "json_each(:ranges) AS r CROSS JOIN edge AS g"
+            " ON g.id BETWEEN r.value ->> 0 AND r.value ->> 1 WHERE TRUE",
+            {"ranges": json.dumps(ranges)},
+            None,
+        )
+
+    def _read(self, source: str, bindings: dict[str, Any], agent: str | None) -> Edges:
+        """Return the edges of a FROM clause over `edge AS g`, as far as an agent walks them."""
         owner = None if agent is None else self._agents.key(agent)
         rows = self._connection.execute(
-            "SELECT coalesce(episode, 0), coalesce(entity, 0), target, weight FROM edge"
-            " WHERE :all OR agent = :owner ORDER BY id",
-            {"all": agent is None, "owner": owner},
-        ).fetchall()
-        columns = np.array(rows, dtype=np.float64).reshape(-1, 4).T
-        episodes, entities, targets = columns[:3].astype(np.int64)
-        return Edges(episodes, entities, targets, columns[3].astype(np.float32))
+            "SELECT coalesce(g.episode, 0), coalesce(g.entity, 0), g.target, g.weight"  # noqa: S608
+            f" FROM {source} AND (:all OR g.agent = :owner) ORDER BY g.id",
+            {**bindings, "all": agent is None, "owner": owner},
+        )
+        # Row by row: all the rows of a million edges are ten times their columns.
+        numbers = np.fromiter(chain.from_iterable(rows), dtype=np.float64)
+        episodes, entities, targets, weights = numbers.reshape(-1, 4).T
+        return Edges(
+            episodes.astype(np.int64),
+            entities.astype(np.int64),
+            targets.astype(np.int64),
+            weights.astype(np.float32),
+        )
+
+    def recalled(self, ranges: Sequence[tuple[int, int]]) -> NDArray[np.int64] | None:
+        """Return the episodes of logged recalls, int64[n], None if a recall is logged no more.
+
+        Args:
+            ranges: First and last recall of each range.
+        """
+        bindings = {"ranges": json.dumps(ranges)}
+        within = "BETWEEN r.value ->> 0 AND r.value ->> 1"
+        logged = self._connection.execute(
+            f"SELECT count(*) FROM json_each(:ranges) AS r JOIN recall_log AS l ON l.id {within}",  # noqa: S608
+            bindings,
+        ).get
+        if logged < sum(last - first + 1 for first, last in ranges):
+            return None
+        rows = self._connection.execute(
+            "SELECT DISTINCT a.episode FROM json_each(:ranges) AS r"  # noqa: S608
+            f" CROSS JOIN access_log AS a ON a.recall {within} ORDER BY a.episode",
+            bindings,
+        )
+        return np.array([episode for (episode,) in rows], dtype=np.int64)
 
     def count(self) -> int:
         """Return how many entities the file holds."""

@@ -6,10 +6,12 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import apsw
+import numpy as np
 
 from engram.errors import InvalidArgument
 from engram.models import UNKNOWN_PROVENANCE
 from engram.storage import uids
+from engram.storage.importance import UNDECAYED, Importance
 from engram.storage.records import Column, Record, columns
 from engram.storage.segment import search_text
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from engram.storage.labels import Labels
     from engram.storage.text import TextIndex
 
+_WRITTEN_AT_ONCE = 1_000
+"""Values of importance that are kept until their blocks are written."""
 _GROWING = ("episode", "reflection", "fact", "edge", "recall_log")
 
 
@@ -68,6 +72,7 @@ class RecordWriter:
         # Entities that the store knows under their name and another id.
         self._entities: dict[bytes | str, int] = {}
         self._behind: dict[str | None, bool] = {}
+        self._importance: dict[int, float] = {}
         self._add: dict[str, Callable[[Record], bool]] = {
             "episode": self._add_episode,
             "reflection": self._add_reflection,
@@ -105,12 +110,20 @@ class RecordWriter:
 
     def finish(self, now: int) -> None:
         """Make what was written findable and note it in the change log."""
+        self._write_importance()
         for table, op in (("episode", "observe"), ("fact", "assert"), ("edge", "link")):
             first, last = self._last[table] + 1, self._newest(table)
             if last >= first:
                 if table == "episode":
                     self._text.add(first, last)
                 self._changes.add(op, first, last, now)
+
+    def _write_importance(self) -> None:
+        Importance(self._connection).set(
+            np.array(list(self._importance), dtype=np.int64),
+            np.array(list(self._importance.values()), dtype=np.float64),
+        )
+        self._importance.clear()
 
     def _newest(self, table: str) -> int:
         """Return the largest key a table ever had."""
@@ -170,8 +183,13 @@ class RecordWriter:
             "INSERT INTO episode_source VALUES (?, ?, ?)",
             [(key, at, uids.to_stored(uid)) for at, uid in enumerate(record.get("summary_of", ()))],
         )
-        if record.get("strength"):
-            self._insert("strength", record["strength"], episode=key)
+        strength = dict(record.get("strength") or {})
+        if (importance := strength.pop("importance", UNDECAYED)) != UNDECAYED:
+            self._importance[key] = importance
+        if len(self._importance) == _WRITTEN_AT_ONCE:
+            self._write_importance()
+        if strength.get("access_count"):
+            self._insert("strength", strength, episode=key)
         self._connection.executemany(
             "INSERT INTO embedding (episode, chunk, model, vector) VALUES (?, ?, ?, ?)",
             [(key, chunk, self._model, v) for chunk, v in enumerate(record["vectors"])],

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from engram.storage import uids
 from engram.storage.facts import VISIBLE
+from engram.storage.importance import IMPORTANCE, JOIN, UNDECAYED, from_stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -113,11 +114,16 @@ def columns(connection: Connection, table: str) -> tuple[Column, ...]:
     rows: Any = connection.execute(f"PRAGMA table_info({table})").fetchall()
     targets = {row[3]: row[2] for row in keys}
     left_out = _LEFT_OUT.get(table, {"id"})
-    return tuple(
+    plain = (
         Column(name, declared, bool((filled or key) and default is None), targets.get(name))
         for _, name, declared, filled, default, key in rows
         if name not in left_out
     )
+    return (_IMPORTANCE, *plain) if table == "strength" else tuple(plain)
+
+
+# Its values lie in blocks of their own; in records it is the first of what strength says.
+_IMPORTANCE = Column("importance", "REAL", required=False, target=None)
 
 
 class RecordReader:
@@ -213,10 +219,22 @@ class RecordReader:
         )
         for key, found in sources.items():
             records[key]["summary_of"] = [uids.from_stored(source) for (source,) in found]
-        for key, strengths in self._members(records, "strength", "episode", "t.episode").items():
-            records[key]["strength"] = strengths[0]
+        self._add_strengths(records)
         if self._model is not None:
             self._add_vectors(records, self._model.id)
+
+    def _add_strengths(self, records: Mapping[int, Record]) -> None:
+        accesses = self._members(records, "strength", "episode", "t.episode")
+        rows = self._inside(
+            records,
+            f"SELECT e.id, {IMPORTANCE} FROM {{keys}} CROSS JOIN episode AS e ON e.id = k.value"  # noqa: S608
+            f" {JOIN}",
+        )
+        for key, ((stored,),) in rows.items():
+            importance = from_stored(stored)
+            if importance != UNDECAYED or key in accesses:
+                [counted] = accesses.get(key, [{}])
+                records[key]["strength"] = {"importance": importance, **counted}
 
     def _add_vectors(self, records: Mapping[int, Record], model: int) -> None:
         vectors = self._inside(
@@ -270,7 +288,7 @@ class RecordReader:
         self, records: Mapping[int, Record], table: str, owner: str, order: str
     ) -> dict[int, list[Record]]:
         """Return the rows of a table that belong to each record, as records."""
-        carried = columns(self._connection, table)
+        carried = [c for c in columns(self._connection, table) if c is not _IMPORTANCE]
         selected = ", ".join([f"t.{owner}", *(column.selected for column in carried)])
         rows = self._inside(
             records,

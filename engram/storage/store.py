@@ -218,9 +218,10 @@ class Store:
         if self._access.waiting:
             with self.writing():
                 written = self._access.write()
+                last = self._connection.last_id  # of the recalls, whose ids are consecutive
                 strengthened = [self.graph.strengthen(r.episodes, r.agent) for r in written]
                 if any(strengthened):
-                    self.changed("strengthen", 0, 0, written[-1].at)
+                    self.changed("strengthen", last - len(written) + 1, last, written[-1].at)
             self._access.written(written)
 
     def counts(self, agent: str | None) -> Counts:
