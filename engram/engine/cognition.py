@@ -47,7 +47,10 @@ class Cognition(Session):
         Raises:
             Busy, StoreFull, Closed: The store cannot be written.
         """
-        return fading.decay(self._store, self._agent, self._now(), self._decay_config)
+        with self._store.reading():
+            index = self._index_at_hand()
+        traces = None if index is None else index.traces(self._agent, fading.SLICE)
+        return fading.decay(self._store, self._agent, self._now(), self._decay_config, traces)
 
     def prune(self, *, preview: bool = False, threshold: float | None = None) -> list[str]:
         """Erase this agent's episodes whose importance is below a threshold; return their ids.

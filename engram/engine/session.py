@@ -183,9 +183,9 @@ class Session:
             ModelMissing, ModelMismatch: The query cannot be embedded as the episodes were.
         """
         # The model of the last recall is most likely still the store's.
-        index, embedder = self._index, self._embedder
-        known = index is not None and embedder is not None
-        stored = index.model if known and self._same_model(embedder, index.model) else None
+        stored = None if self._index is None else self._index.model
+        if self._embedder is None or not self._same_model(self._embedder, stored):
+            stored = None
         while True:
             if stored is None:
                 with self._store.reading():
@@ -211,6 +211,10 @@ class Session:
             self._index = EpisodeIndex(self._store, stored, Shelf(folder), self._budget)
             self._upkeep = Upkeep(self._index)
         return self._index
+
+    def _index_at_hand(self) -> EpisodeIndex | None:
+        """Return the index if that costs nothing like reading the store, inside a transaction."""
+        return self._index if self._store.snapshot() is None else self._current_index()
 
     def _kept_up(self) -> Upkeep | None:
         """Return the upkeep of the index, outside any transaction; None while nothing is there."""

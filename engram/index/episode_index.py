@@ -13,12 +13,14 @@ import numpy as np
 
 from engram.index import segment as segments
 from engram.index import words
+from engram.index.graphs import Graphs
 from engram.index.mapped import Damaged
 from engram.index.selection import LabelRows, Selection, Selector
 from engram.index.tail import Tail
+from engram.storage import Traces
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -67,6 +69,7 @@ class EpisodeIndex:
     def clear(self) -> None:
         """Let go of everything; the next refresh begins anew."""
         self.covered = 0
+        self.graphs = Graphs()
         self.segments: list[Segment] = []
         self.tail = Tail(0, self.model.dim)
         self._labels = LabelRows()
@@ -126,8 +129,9 @@ class EpisodeIndex:
         except Damaged:
             return
         if found is not None:
-            self.covered, after, self.segments = found
-            self.tail = Tail(after, self.model.dim)
+            self.covered, self.segments = found.covered, found.segments
+            self.tail = Tail(found.after, self.model.dim)
+            self.graphs.kept = found.graphs
 
     def _replay(self) -> None:
         if self.covered == 0:
@@ -206,6 +210,44 @@ class EpisodeIndex:
         self._selections[allowed] = found
         return found
 
+    def partition(self, allowed: EpisodeFilter) -> int | None:
+        """Return the agent whose episodes are all that a filter allows, -1 for no agent's.
+
+        None where it allows others, or asks for more than an agent.
+        """
+        if not allowed.only_scope:
+            return None
+        if allowed.agent is not None:
+            return self.store.agent(allowed.agent)
+        owners = {one for part in self.parts if part.rows for one in part.agent_ids}
+        return owners.pop() if len(owners) == 1 else None
+
+    def traces(self, agent: str | None, most: int) -> Iterator[Traces]:
+        """Yield what importance is computed from, of an agent's episodes or everyone's, ascending.
+
+        Each step is asked for in a transaction of the caller's and holds what is there then.
+
+        Args:
+            agent: Whose episodes; None is everyone's.
+            most: Episodes in a step at most.
+        """
+        owner = None if agent is None else self.store.agent(agent)
+        if agent is not None and owner is None:
+            return
+        after = 0
+        while True:
+            self.refresh()
+            part = next((one for one in self.parts if one.rows and one.last > after), None)
+            if part is None:
+                return
+            try:
+                found, after = _traces(part, owner, after, most)
+            except Damaged:
+                self.start_over()
+                continue
+            if len(found.episodes):
+                yield found
+
     def match(
         self, query: str, allowed: EpisodeFilter, limit: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -239,3 +281,22 @@ class EpisodeIndex:
             here = places == place
             keys[here] = part.keys[rows[here]]
         return keys, scores
+
+
+def _traces(part: Segment | Tail, owner: int | None, after: int, most: int) -> tuple[Traces, int]:
+    """Return the next traces of a part after a key, and the key that they reach to."""
+    mine = None if owner is None else part.agent_rows(owner)
+    keys = part.keys if mine is None else part.keys[mine]
+    first = int(np.searchsorted(keys, after, side="right"))
+    places = slice(first, first + most)
+    rows = np.arange(part.rows)[places] if mine is None else mine[places]
+    reached = int(part.keys[rows[-1]]) if len(rows) == most else part.last
+    if part.live is not None:
+        rows = rows[part.live[rows]]
+    found = Traces(
+        episodes=part.keys[rows],
+        salience=part.column("salience")[rows],
+        valence=part.column("valence")[rows],
+        happened=part.times[rows],
+    )
+    return found, reached

@@ -2,8 +2,8 @@
 
 A partition is one agent's episodes, or those of no agent. Its graph is built in the background, up
 to a watermark; what is newer is scanned. It is only asked where it is faster than sign bits at the
-accuracy asked for, which is measured to begin at some hundred thousand vectors, and only kept where
-the memory budget has room: it holds whole vectors.
+accuracy asked for, which begins at some hundred thousand vectors, and only kept where the memory
+budget has room: it holds whole vectors.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from engram.index import proximity
-from engram.index.proximity import ProximityGraph
+from engram.index.proximity import ProximityGraph, available
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,7 +24,13 @@ if TYPE_CHECKING:
 GRAPH_FROM: Final = 300_000
 """Vectors of a partition from which a graph is faster."""
 
+_EFFORT: Final = 128
+"""Candidates that the search of a graph keeps, hnswlib's `ef`."""
+
 _CHUNK_BITS: Final = 16
+"""Bits of a label for the number of a chunk; the rest is its episode's key."""
+
+_CHUNKS_MOST: Final = 2**_CHUNK_BITS
 _BATCH: Final = 1024
 _LINK_BYTES: Final = 160
 _FLOAT_BYTES: Final = 4
@@ -34,20 +39,44 @@ _FLOAT_BYTES: Final = 4
 class Graphs:
     """The graphs of an index's partitions, by agent; -1 is no agent's.
 
-    `wanted` and `ready` are read and written inside the store's transactions, which take turns;
-    building works between them.
+    Everything but building runs inside the store's transactions, which take turns.
+
+    Attributes:
+        kept: The identity of each graph that is in a file, and its watermark.
     """
 
     def __init__(self) -> None:
-        self.wanted: set[int] = set()
-        self.ready: dict[int, tuple[ProximityGraph, int]] = {}
+        self.kept: dict[int, tuple[str, int]] = {}
+        self._wanted: set[int] = set()
+        self._ready: dict[int, tuple[ProximityGraph, int]] = {}
 
     def due(self) -> int | None:
-        """Return a partition whose graph is to be built, None when there is none."""
-        return min(self.wanted - self.ready.keys(), default=None)
+        """Return a partition whose graph is to be made, None when there is none."""
+        return min(self._wanted - self._ready.keys(), default=None)
 
-    def build(self, index: EpisodeIndex, agent: int, stop: Callable[[], bool]) -> None:
-        """Build a partition's graph; outside a transaction, which it holds for a slice at a time.
+    def want(self, index: EpisodeIndex, agent: int) -> None:
+        """Ask for the graph of a partition, if it pays and there is room for it."""
+        vectors = sum(part.chunks for part in index.parts)
+        size = vectors * (index.model.dim * _FLOAT_BYTES + _LINK_BYTES)
+        if vectors >= GRAPH_FROM and index.size + size <= index.budget and available():
+            self._wanted.add(agent)
+
+    def nearest(
+        self, agent: int, vector: NDArray[np.float32], k: int
+    ) -> tuple[NDArray[np.int64], int] | None:
+        """Return the keys of episodes near a vector and the key up to which the graph knows.
+
+        Some may be forgotten. None where the partition has no graph yet.
+        """
+        found = self._ready.get(agent)
+        if found is None:
+            return None
+        graph, watermark = found
+        effort = max(2 * k, _EFFORT)
+        return np.unique(graph.nearest(vector, effort, effort) >> _CHUNK_BITS), watermark
+
+    def make(self, index: EpisodeIndex, agent: int, stop: Callable[[], bool]) -> None:
+        """Make a partition's graph, from its file or anew; outside a transaction.
 
         Args:
             index: The index.
@@ -56,63 +85,48 @@ class Graphs:
         """
         with index.store.reading():
             index.refresh()
-            keys = partition(index, agent)
-            watermark = index.tail.last
-        labels: list[NDArray[np.int64]] = []
-
-        def batches() -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-            for first in range(0, len(keys), _BATCH):
-                with index.store.reading():
-                    stored = index.store.embeddings.of(keys[first : first + _BATCH], index.model)
-                starts = np.flatnonzero(np.diff(stored.episodes, prepend=-1))
-                counts = np.diff(np.append(starts, len(stored.episodes)))
-                chunks = np.arange(len(stored.episodes)) - np.repeat(starts, counts)
-                labels.append(stored.episodes << _CHUNK_BITS | chunks)
-                yield labels[-1], stored.vectors
-
-        graph = ProximityGraph.build(index.model.dim, len(keys), batches(), stop=stop)
+            kept = self.kept.get(agent)
+            labels, watermark = _labels(index, agent), index.tail.last
+        graph = None
+        if kept is not None:
+            graph = index.shelf.graph(kept[0])
+            watermark = kept[1] if graph is not None else watermark
+        if graph is None:
+            graph = ProximityGraph.build(
+                index.model.dim, labels, _vectors(index, labels), stop=stop
+            )
+            identity = None if graph is None else index.shelf.keep_graph(graph)
+            if identity is not None:
+                self.kept[agent] = identity, watermark
         with index.store.reading():
-            self.wanted.discard(agent)
+            self._wanted.discard(agent)
             if graph is not None:
-                self.ready[agent] = graph, watermark
-
-    def nearest(
-        self, agent: int, vector: NDArray[np.float32], k: int
-    ) -> tuple[NDArray[np.int64], int] | None:
-        """Return the keys of episodes near a vector, forgotten ones maybe too, and the watermark.
-
-        None where the partition has no graph yet.
-        """
-        found = self.ready.get(agent)
-        if found is None:
-            return None
-        graph, watermark = found
-        effort = max(2 * k, _EFFORT)
-        return np.unique(graph.nearest(vector, effort, effort) >> _CHUNK_BITS), watermark
+                self._ready[agent] = graph, watermark
 
 
-_EFFORT: Final = 128
-"""Candidates the search of a graph keeps, hnswlib's `ef`."""
-
-
-def partition(index: EpisodeIndex, agent: int) -> NDArray[np.int64]:
-    """Return the keys of a partition's episodes, ascending."""
+def _labels(index: EpisodeIndex, agent: int) -> NDArray[np.int64]:
+    """Return the label of each chunk of a partition, ascending."""
     found = [np.empty(0, dtype=np.int64)]
     for part in index.parts:
-        rows = part.agent_rows(agent)
-        keys = part.keys if rows is None else part.keys[rows]
-        live = part.live
-        if live is not None:
-            keys = keys[live if rows is None else live[rows]]
-        found.append(keys)
+        owners = np.arange(part.rows) if part.owners is None else part.owners
+        starts = np.searchsorted(owners, owners)
+        chunks = np.arange(len(owners)) - starts
+        chosen = (part.agents[owners] == agent) & (chunks < _CHUNKS_MOST)
+        if part.live is not None:
+            chosen &= part.live[owners]
+        found.append(part.keys[owners[chosen]] << _CHUNK_BITS | chunks[chosen])
     return np.concatenate(found)
 
 
-def size(vectors: int, dim: int) -> int:
-    """Return the bytes that a graph over so many vectors takes."""
-    return vectors * (dim * _FLOAT_BYTES + _LINK_BYTES)
-
-
-def available() -> bool:
-    """Say whether graphs can be built at all."""
-    return proximity.available()
+def _vectors(index: EpisodeIndex, labels: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
+    """Yield the vectors of chunks, zeros where they were forgotten meanwhile."""
+    for first in range(0, len(labels), _BATCH):
+        part = labels[first : first + _BATCH]
+        with index.store.reading():
+            stored = index.store.embeddings.of(np.unique(part >> _CHUNK_BITS), index.model)
+        starts = np.searchsorted(stored.episodes, stored.episodes)
+        mine = stored.episodes << _CHUNK_BITS | (np.arange(len(starts)) - starts)
+        vectors = np.zeros((len(part), index.model.dim), dtype=np.float32)
+        present = np.isin(mine, part)
+        vectors[np.searchsorted(part, mine[present])] = stored.vectors[present]
+        yield vectors

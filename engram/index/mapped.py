@@ -18,7 +18,6 @@ import sys
 import weakref
 from contextlib import suppress
 from hashlib import blake2b
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
@@ -28,6 +27,7 @@ from engram._native import check_pages, check_rows, page_sums, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from numpy.typing import NDArray
 

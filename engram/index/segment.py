@@ -103,6 +103,11 @@ class Segment:
         """Where the episodes came from, uint8[n]."""
         return self.arrays.whole("origins")
 
+    def column(self, name: str) -> NDArray[np.float64]:
+        """Return the column `salience` or `valence`, float64[n]."""
+        column: NDArray[np.float64] = self.arrays.whole(name)
+        return column
+
     @cached_property
     def owners(self) -> NDArray[np.uint32] | None:
         """The row of each chunk's episode, uint32[m]; None where chunk and episode are one."""
@@ -112,6 +117,12 @@ class Segment:
     def scratch(self) -> NDArray[np.uint16]:
         """Room for a number per chunk, for the kernel that fills it first."""
         return np.empty(self.chunks, dtype=np.uint16)
+
+    @property
+    def agent_ids(self) -> list[int]:
+        """The agents that have episodes here, -1 for those of none."""
+        ids: list[int] = self.arrays.whole("agent_ids").tolist()
+        return ids
 
     def agent_rows(self, agent: int) -> NDArray[np.uint32] | None:
         """Return an agent's rows, ascending; None when they are all the rows there are."""
@@ -347,5 +358,6 @@ def _fill(
                 target["bits"][place] = one.arrays["bits"][chosen]
                 continue
             dim = len(small["centre"])
-            codes = (target[name][place] for name in ("high", "low", "scales"))
-            target["bits"][place] = sign_bits(decode(*codes, dim), small["centre"])
+            high, low, scales = (target[name][place] for name in ("high", "low", "scales"))
+            vectors = decode(high, low, scales, dim)
+            target["bits"][place] = sign_bits(vectors, small["centre"])

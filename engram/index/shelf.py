@@ -16,25 +16,42 @@ import os
 import secrets
 import shutil
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from engram.index import segment as segments
 from engram.index.mapped import ArraysWriter, Damaged, MappedArrays
+from engram.index.proximity import ProximityGraph
 from engram.index.segment import Segment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from engram.models import StoredModel
 
 _SEGMENT: Final = ".segment"
 _MANIFEST: Final = ".manifest"
+_GRAPH: Final = ".graph"
 _LOCK: Final = "lock"
+
+
+class Contents(NamedTuple):
+    """What a manifest says.
+
+    Attributes:
+        covered: The change sequence up to which forgotten episodes are marked.
+        after: The key of the last episode covered.
+        segments: The segments, in order.
+        graphs: The identity of each partition's graph, by agent, and its watermark.
+    """
+
+    covered: int
+    after: int
+    segments: list[Segment]
+    graphs: dict[int, tuple[str, int]]
 
 
 class Shelf:
@@ -70,8 +87,8 @@ class Shelf:
         """Say whether the manifest names a segment."""
         return segment.arrays.path in self._named
 
-    def open(self, name: str | None, model: StoredModel) -> tuple[int, int, list[Segment]] | None:
-        """Return what a manifest says: the change it covers, its last key, its segments.
+    def open(self, name: str | None, model: StoredModel) -> Contents | None:
+        """Return what a manifest says.
 
         Args:
             name: The manifest that the store names.
@@ -93,7 +110,8 @@ class Shelf:
             live = f"live.{place}"
             found.append(Segment(arrays, manifest.whole(live) if live in manifest else None))
         self._named = {one.arrays.path for one in found if one.arrays.path is not None}
-        return facts["covered"], facts["after"], found
+        graphs = {agent: (identity, reach) for agent, identity, reach in facts["graphs"]}
+        return Contents(facts["covered"], facts["after"], found, graphs)
 
     def room(self) -> tuple[Path | None, str]:
         """Return the file and the identity for a new segment; None when it stays in memory."""
@@ -131,22 +149,35 @@ class Shelf:
         finally:
             os.close(handle)
 
+    def graph(self, identity: str) -> ProximityGraph | None:
+        """Return a kept graph, None when its file is gone or not what was written."""
+        if self._folder is None:
+            return None
+        return ProximityGraph.load(self._folder / f"{identity}{_GRAPH}", identity.encode())
+
+    def keep_graph(self, graph: ProximityGraph) -> str | None:
+        """Put a graph into a file and return its identity, None when there is no room."""
+        identity = secrets.token_hex(16)
+        if self._folder is None:
+            return None
+        try:
+            graph.save(self._folder / f"{identity}{_GRAPH}", identity.encode())
+        except OSError:
+            return None
+        return identity
+
     def write_manifest(
         self,
-        covered: int,
-        after: int,
+        contents: Contents,
         model: StoredModel,
-        chosen: Sequence[Segment],
         live: Sequence[NDArray[np.bool_] | None],
     ) -> str | None:
         """Write a manifest and return its name, which the store has to be told; None if it failed.
 
         Args:
-            covered: The change sequence up to which forgotten episodes are marked.
-            after: The key of the last episode covered.
+            contents: What it says.
             model: The store's model.
-            chosen: The segments, in order.
-            live: Which of their episodes are still there.
+            live: Which episodes of each segment are still there.
         """
         if self._folder is None:
             return None
@@ -154,7 +185,7 @@ class Shelf:
         arrays = {f"live.{place}": mask for place, mask in enumerate(live) if mask is not None}
         identities = []
         try:
-            for one in chosen:
+            for one in contents.segments:
                 path = one.arrays.path
                 if path is None:
                     return None
@@ -167,10 +198,11 @@ class Shelf:
                     return None
                 identities.append(identity)
             facts: dict[str, Any] = {
-                "covered": covered,
-                "after": after,
+                "covered": contents.covered,
+                "after": contents.after,
                 "model": [model.fingerprint, model.dim],
                 "segments": identities,
+                "graphs": [(agent, *kept) for agent, kept in contents.graphs.items()],
             }
             layout = {key: (mask.dtype, mask.shape) for key, mask in arrays.items()}
             manifest = self._folder / f"{name}{_MANIFEST}"
@@ -182,13 +214,14 @@ class Shelf:
             return None
         return name
 
-    def settle(self, name: str, chosen: Sequence[Segment]) -> None:
+    def settle(self, name: str, contents: Contents) -> None:
         """Take away every file that a manifest, which the store names now, has no use for."""
         assert self._folder is not None  # noqa: S101 - a manifest was written into it
         self.based_on = name
         self._distrusted = False
-        self._named = {one.arrays.path for one in chosen if one.arrays.path is not None}
+        self._named = {one.arrays.path for one in contents.segments if one.arrays.path is not None}
         kept = {f"{name}{_MANIFEST}", _LOCK} | {path.name for path in self._named}
+        kept |= {f"{identity}{_GRAPH}" for identity, _ in contents.graphs.values()}
         for file in self._folder.iterdir():
             if file.name not in kept and not self._of_another(file):
                 file.unlink(missing_ok=True)

@@ -127,6 +127,10 @@ class Tail:
         """Return a column by its name."""
         return self._columns[name].values
 
+    def column(self, name: str) -> NDArray[np.float64]:
+        """Return the column `salience` or `valence`, float64[n]."""
+        return self[name]
+
     @property
     def rows(self) -> int:
         """How many episodes there are, forgotten ones included."""
@@ -176,6 +180,12 @@ class Tail:
         """How many words the indexed episodes have that are still there."""
         lengths = self.words.lengths
         return int(lengths[self._live[: len(lengths)]].sum())
+
+    @property
+    def agent_ids(self) -> list[int]:
+        """The agents that have episodes here, -1 for those of none."""
+        ids: list[int] = np.unique(self.agents).tolist()
+        return ids
 
     def agent_rows(self, agent: int) -> NDArray[np.uint32] | None:
         """Return an agent's rows, ascending; None when they are all the rows there are."""

@@ -15,6 +15,7 @@ import numpy as np
 from engram.errors import Busy, Closed, Forked, StoreFull
 from engram.index import segment as segments
 from engram.index.segment import Segment
+from engram.index.shelf import Contents
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +72,8 @@ class Upkeep:
         """Work in the background if there is anything to do; called outside any transaction."""
         if self._working.locked() or self._stop.is_set():
             return
-        if due(self._index.segments) or self._unpublished():
+        index = self._index
+        if due(index.segments) or self._unpublished() or index.graphs.due() is not None:
             self._thread = threading.Thread(target=self._run, name="engram-upkeep", daemon=True)
             self._thread.start()
 
@@ -113,6 +115,8 @@ class Upkeep:
             with index.store.reading():
                 index.refresh()
                 old = [one for one in index.segments if one.live is not None]
+            # A graph holds whole vectors, forgotten ones too.
+            index.graphs.kept.clear()
             for one in old:
                 self._merge([one])
             if not self._publish():
@@ -124,6 +128,8 @@ class Upkeep:
                 old := due(self._index.segments, most)
             ):
                 self._merge(old)
+            while not self._stop.is_set() and (agent := self._index.graphs.due()) is not None:
+                self._index.graphs.make(self._index, agent, self._stop.is_set)
             if self._unpublished():
                 self._publish()
 
@@ -145,7 +151,7 @@ class Upkeep:
     def _unpublished(self) -> bool:
         """Say whether the index has segments that no manifest names."""
         shelf = self._index.shelf
-        return shelf.keeps and any(not shelf.has(one) for one in self._index.segments)
+        return shelf.keeps and not all(map(shelf.has, self._index.segments))
 
     def _publish(self) -> bool:
         """Write a manifest and name it in the store; return whether that was possible."""
@@ -155,20 +161,21 @@ class Upkeep:
                 return False
             with index.store.reading():
                 index.refresh()
-                chosen = list(index.segments)
-                live = [None if one.live is None else one.live.copy() for one in chosen]
-                covered, after = index.covered, index.tail.first - 1
+                live = [None if one.live is None else one.live.copy() for one in index.segments]
+                contents = Contents(
+                    index.covered, index.tail.first - 1, list(index.segments), index.graphs.kept
+                )
                 model, named = index.model, index.store.snapshot()
             if named != shelf.based_on:
                 # Another process was quicker: its segments are as good.
                 index.clear()
                 return False
-            name = shelf.write_manifest(covered, after, model, chosen, live)
+            name = shelf.write_manifest(contents, model, live)
             if name is None:
                 return False
             with index.store.writing():
                 index.store.set_snapshot(name)
-            shelf.settle(name, chosen)
+            shelf.settle(name, contents)
             return True
 
 

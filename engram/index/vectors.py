@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -23,16 +23,14 @@ from engram._native import (
     sign_bits,
 )
 from engram.index.segment import Segment
+from engram.index.selection import Selection
 from engram.index.tail import Tail
 from engram.models import Certificate
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from engram.index.episode_index import EpisodeIndex
-    from engram.index.selection import Selection
     from engram.storage import EpisodeFilter
 
 ACCURACIES: Final = ("exact", "high", "fast")
@@ -66,6 +64,15 @@ class Neighbours:
     episodes: NDArray[np.int64]
     distances: NDArray[np.float64]
     certificate: Certificate
+
+
+class _Codes(NamedTuple):
+    """The codes of chunks, as `code_candidates` takes them."""
+
+    high: NDArray[np.uint8]
+    low: NDArray[np.uint8]
+    scales: NDArray[np.float32]
+    errors: NDArray[np.float32]
 
 
 class _Query:
@@ -107,19 +114,67 @@ def nearest(
     """
     query = _Query(vector, k, accuracy, frugal=index.frugal)
     chosen = index.select(allowed)
-    found = [
-        _candidates(part, one, query)
-        for part, one in zip(index.parts, chosen, strict=True)
-        if one.count
-    ]
     matching = sum(one.count for one in chosen)
-    certificate = _certificate(query, matching, index.documents)
+    parts = list(zip(index.parts, chosen, strict=True))
+    keys = _by_graph(index, parts, query, allowed) if accuracy == "fast" else None
+    if keys is not None:
+        found = _ranked(index, vector, k, keys)
+        if len(found[0]) == min(k, matching):
+            return Neighbours(*found, _certificate(query, "graph", matching, index.documents))
+    query.considered = 0
+    keys = [_candidates(part, one, query) for part, one in parts if one.count]
+    way = "sketch" if query.sketched else "scan"
+    certificate = _certificate(query, way, matching, index.documents)
+    return Neighbours(*_ranked(index, vector, k, keys), certificate)
+
+
+def _ranked(
+    index: EpisodeIndex, vector: NDArray[np.float32], k: int, found: list[NDArray[np.int64]]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the `k` nearest of some episodes by their true vectors, and their distances."""
     keys = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *found]))
     distances = true_distances(index, vector, keys)
     order = np.lexsort((keys, distances))[:k]
-    # An episode whose vectors are missing is near nothing.
+    # An episode without vectors is near nothing.
     order = order[np.isfinite(distances[order])]
-    return Neighbours(keys[order], distances[order], certificate)
+    return keys[order], distances[order]
+
+
+def _by_graph(
+    index: EpisodeIndex,
+    parts: list[tuple[Segment | Tail, Selection]],
+    query: _Query,
+    allowed: EpisodeFilter,
+) -> list[NDArray[np.int64]] | None:
+    """Return episodes near the query by a graph, and all newer ones that can be near.
+
+    None where there is no graph for what is asked: then it is asked for.
+    """
+    agent = index.partition(allowed)
+    if agent is None:
+        return None
+    found = index.graphs.nearest(agent, query.vector, query.k)
+    if found is None:
+        index.graphs.want(index, agent)
+        return None
+    keys, watermark = found
+    query.considered = len(keys)
+    newer = [
+        _candidates(part, Selection(len(rows), rows), query)
+        for part, one in parts
+        if part.last > watermark and len(rows := _newer(part, one, watermark))
+    ]
+    return [keys, *newer]
+
+
+def _newer(part: Segment | Tail, one: Selection, watermark: int) -> NDArray[np.uint32]:
+    """Return the selected rows of a part whose episodes are newer than a key."""
+    first = int(np.searchsorted(part.keys, watermark, side="right"))
+    if one.rows is not None:
+        return one.rows[np.searchsorted(one.rows, first) :]
+    rows = np.arange(first, part.rows, dtype=np.uint32)
+    mask = part.live if one.mask is None else one.mask
+    return rows if mask is None else rows[mask[first:]]
 
 
 def true_distances(
@@ -174,17 +229,17 @@ def _compared(
     """Return which of some chunks can belong to the nearest episodes, by their codes."""
     asked = (query.codes, query.scale)
     if rows is not None and isinstance(part, Segment) and query.frugal:
-        arrays = part.arrays
-        codes = [arrays.read(name, rows) for name in ("high", "low")]
-        codes += [arrays.whole(name)[rows] for name in ("scales", "errors")]
+        read, whole = part.arrays.read, part.arrays.whole
+        codes = _Codes(
+            read("high", rows), read("low", rows), whole("scales")[rows], whole("errors")[rows]
+        )
         mine = rows if owners is None else owners[rows]
-        places, _ = code_candidates(*codes, *asked, None, None, mine, query.k, certainty)
-        return rows[places]
+        return rows[code_candidates(*codes, *asked, None, None, mine, query.k, certainty)[0]]
     codes = _codes(part, rows)
-    near, _ = code_candidates(*codes, *asked, rows, mask, owners, query.k, certainty)
+    near = code_candidates(*codes, *asked, rows, mask, owners, query.k, certainty)[0]
     if query.frugal and isinstance(part, Segment):
-        for name in ("high", "low"):
-            part.arrays.release(name)
+        part.arrays.release("high")
+        part.arrays.release("low")
     return near
 
 
@@ -221,35 +276,34 @@ def _sketched(
     return coarse_nearest(arrays["high"], scales, query.codes, rows, owners, keep)
 
 
-def _codes(part: Segment | Tail, rows: NDArray[np.uint32] | None) -> Sequence[NDArray[np.float32]]:
+def _codes(part: Segment | Tail, rows: NDArray[np.uint32] | None) -> _Codes:
     """Return the codes of a part, those of the given rows checked."""
-    names = ("high", "low", "scales", "errors")
     if isinstance(part, Tail):
-        return [part[name] for name in names]
-    for name in names[:2]:
+        return _Codes(part["high"], part["low"], part["scales"], part["errors"])
+    arrays = part.arrays
+    for name in ("high", "low"):
         if rows is None:
-            part.arrays.check(name, 0, part.chunks)
+            arrays.check(name, 0, part.chunks)
         else:
-            part.arrays.check_rows(name, rows)
-    return [part.arrays[name] for name in names[:2]] + [
-        part.arrays.whole(name) for name in names[2:]
-    ]
+            arrays.check_rows(name, rows)
+    return _Codes(arrays["high"], arrays["low"], arrays.whole("scales"), arrays.whole("errors"))
 
 
-def _certificate(query: _Query, matching: int, total: int) -> Certificate:
+_REASONS: Final = {
+    "scan": "every matching vector was compared",
+    "sketch": "sign bits chose {considered} vectors to compare, for a scan of all would take long",
+    "graph": "a graph of the partition led to {considered} vectors, newer ones included",
+}
+
+
+def _certificate(query: _Query, strategy: str, matching: int, total: int) -> Certificate:
     """Say what was done for a query."""
-    if query.sketched:
-        reason = (
-            f"{matching} of {total} episodes match: sign bits chose {query.considered} vectors"
-            " to compare"
-        )
-    else:
-        reason = f"{matching} of {total} episodes match: every one was compared"
+    reason = _REASONS[strategy].format(considered=query.considered)
     return Certificate(
         accuracy=query.accuracy,
-        strategy="sketch" if query.sketched else "scan",
-        exact=not query.sketched,
+        strategy=strategy,
+        exact=strategy == "scan",
         matching=matching,
         considered=query.considered,
-        reason=reason,
+        reason=f"{matching} of {total} episodes match: {reason}",
     )

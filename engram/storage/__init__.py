@@ -13,6 +13,7 @@ from engram.storage.old_store import read_old_store
 from engram.storage.record_writer import RecordWriter
 from engram.storage.records import KINDS, Column, Record, RecordReader
 from engram.storage.store import Store
+from engram.storage.strength import Traces
 
 __all__ = [
     "KINDS",
@@ -29,6 +30,7 @@ __all__ = [
     "RecordReader",
     "RecordWriter",
     "Store",
+    "Traces",
     "VectorBatch",
     "as_stored",
     "origins",

@@ -33,9 +33,9 @@ class EpisodeFilter:
     exclude_quarantined: bool = False
 
     @property
-    def only_scope_and_time(self) -> bool:
-        """Whether agent and time, which the vector index knows itself, are all it asks for."""
-        return not (self.tags or self.actors or self.provenances or self.exclude_quarantined)
+    def only_scope(self) -> bool:
+        """Whether an agent is all it asks for."""
+        return self == EpisodeFilter(agent=self.agent)
 
     def conditions(self) -> tuple[list[str], list[object]]:
         """Return SQL conditions over `episode AS e` and their bindings, in step."""

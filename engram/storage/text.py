@@ -117,8 +117,8 @@ class TextIndex:
             " WHERE id BETWEEN ? AND ? ORDER BY id",
             (first, last),
         ).fetchall()
-        bodies = [body for (body,) in rows]
-        if not all(isinstance(body, bytes) for body in bodies):
+        bodies = [body for (body,) in rows if isinstance(body, bytes)]
+        if len(bodies) != len(rows):
             message = "a stored episode is damaged"
             raise CorruptStore(message, "restore a backup")
         return bodies

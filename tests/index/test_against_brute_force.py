@@ -103,7 +103,7 @@ FILTERS: list[tuple[Filters, Callable[[str | None, ObserveInput], bool]]] = [
     ({"since": START + timedelta(minutes=1100)},
      lambda agent, item: item.timestamp >= START + timedelta(minutes=1100)),
     ({"since": START + timedelta(minutes=500), "until": START + timedelta(minutes=503)},
-     lambda agent, item: timedelta(minutes=500) <= item.timestamp - START <= timedelta(minutes=503)),
+     lambda agent, item: 500 <= (item.timestamp - START) / timedelta(minutes=1) <= 503),
     ({"since": START + timedelta(minutes=300), "tags": ["t2"], "provenance": ["tool", "user"]},
      lambda agent, item: item.timestamp >= START + timedelta(minutes=300)
      and "t2" in item.tags and item.provenance in ("tool", "user")),
