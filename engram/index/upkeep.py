@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from engram.index.episode_index import EpisodeIndex
 
 _RATIO: Final = 3
-"""A segment is merged with the newer ones once they hold a third of its episodes: every episode is
-copied a few times in its life, and a store has a few segments."""
+"""A segment is merged with the newer ones once they hold more than a third of its episodes: every
+episode is copied a few times in its life, and a store has a few segments."""
 
 _KEPT_FROM: Final = 8192
 """Episodes from which a store has files beside it."""
@@ -43,13 +43,12 @@ def due(found: Sequence[Segment], most: int | None = None) -> list[Segment]:
     for one in found:
         if one.documents * 4 < one.rows * 3 and (most is None or one.documents <= most):
             return [one]
-    at, total = len(found) - 1, found[-1].documents if found else 0
-    while at > 0 and found[at - 1].documents < _RATIO * total:
-        if most is not None and total + found[at - 1].documents > most:
-            break
-        at -= 1
-        total += found[at].documents
-    return list(found[at:]) if len(found) - at > 1 else []
+    newer = sum(one.documents for one in found)
+    for at, one in enumerate(found):
+        total, newer = newer, newer - one.documents
+        if one.documents < _RATIO * newer and (most is None or total <= most):
+            return list(found[at:])
+    return []
 
 
 class Upkeep:
