@@ -93,6 +93,26 @@ def test_a_bad_item_is_refused_and_nothing_is_written(memory, bad, error):
     assert "2024-01-01" not in str(single.value), "error texts do not quote values"
 
 
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        ({"content": 3}, "items[1].content must be a str, not int"),
+        ({"actors": ["Ann", 5]}, "each of items[1].actors must be a str, not int"),
+        ({"tags": ["é", "\ud800"]}, "each of items[1].tags holds lone surrogates"),
+        ({"actors": "Ann"}, "items[1].actors must be a list of str, not str"),
+        ({"salience": float("nan")}, "items[1].salience must be a finite number"),
+        ({"salience": 1.5}, "items[1].salience must be between 0 and 1"),
+        ({"metadata": [1]}, "items[1].metadata must be a mapping, not list"),
+        ({"quarantined": None}, "items[1].quarantined must be a bool, not NoneType"),
+    ],
+)
+def test_a_refusal_says_which_item_and_what_of_it(memory, bad, words):
+    with pytest.raises(EngramError) as refused:
+        memory.observe_many([ObserveInput(**GOOD), ObserveInput(**GOOD | bad)])
+    assert str(refused.value).startswith(words)
+    assert memory.count() == 0
+
+
 @pytest.mark.parametrize("items", ["text", ObserveInput("x"), [{"content": "x"}], ["x"]])
 def test_only_observe_inputs_are_items(memory, items):
     with pytest.raises(InvalidType):

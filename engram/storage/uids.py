@@ -49,9 +49,8 @@ def following(last: bytes | str | None, at: int, count: int) -> list[bytes]:
 def _stored(number: int) -> bytes:
     """Spread the free bits of a UUID around the marks."""
     high = number >> _LOW_BITS
-    return (
-        high >> 12 << 80 | (high & _MIDDLE) << 64 | number & _LOW | _MARKS
-    ).to_bytes(16, "big")  # fmt: skip
+    bits = high >> 12 << 80 | (high & _MIDDLE) << 64 | number & _LOW | _MARKS
+    return bits.to_bytes(16, "big")
 
 
 def _number(stored: bytes | str | None) -> int | None:
