@@ -318,7 +318,7 @@ class Ranking {
     // Whether to look for each of so many rows costs less than to pass the postings of so many.
     static bool is_cheaper_to_probe(const RankedPart& part, const Cursor& cursor,
                                     std::size_t listed, std::size_t size) {
-        constexpr std::size_t postings_per_probe = 24;
+        constexpr std::size_t postings_per_probe = 16;
         // Postings lie as densely as in the rest, about: what is left of them, for rows left.
         const double share = static_cast<double>(size) / static_cast<double>(part.row_count);
         return static_cast<double>(listed * postings_per_probe) <
