@@ -15,9 +15,10 @@ from engram.index import segment as segments
 from engram.index import words
 from engram.index.graphs import Graphs
 from engram.index.mapped import Damaged
+from engram.index.phrases import PhraseRows
 from engram.index.selection import LabelRows, Selection, Selector
 from engram.index.tail import Tail
-from engram.storage import Traces
+from engram.storage import Phrase, Traces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,6 +74,7 @@ class EpisodeIndex:
         self.segments: list[Segment] = []
         self.tail = Tail(0, self.model.dim)
         self._labels = LabelRows()
+        self._phrases = PhraseRows()
         self._selections: dict[EpisodeFilter, list[Selection]] = {}
 
     @property
@@ -196,6 +198,7 @@ class EpisodeIndex:
             return False
         self.segments[at : at + len(old)] = [] if new is None else [new]
         self._labels.keep_only(set(self.parts))
+        self._phrases.keep_only(set(self.parts))
         self._selections.clear()
         return True
 
@@ -253,15 +256,13 @@ class EpisodeIndex:
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the best matches by BM25 among the episodes a filter allows.
 
-        Arguments, result and errors are those of `TextIndex.search`, which a small store and a
-        query with phrases are left to. Costs time in the number of postings of the query's terms.
+        Arguments, result and errors are those of `TextIndex.search`, which a small store is left
+        to. Costs time in the number of postings of the query's terms.
         """
         text = self.store.text
         if not self.segments and self.tail.rows < WORDS_FROM:
             return text.search(query, allowed, limit)
         terms = text.terms_of(query)
-        if terms is None:
-            return text.search(query, allowed, limit)
         self.tail.read_words(text.bodies, text.tokenizer())
         parts = self.parts
         chosen = self.select(allowed)
@@ -272,10 +273,16 @@ class EpisodeIndex:
                 allowed=one.mask if one.rows is None else one.rows,
                 documents=part.documents,
                 tokens=part.tokens,
+                phrases={
+                    place: self._phrases.of(self.store, part, term)
+                    for place, term in enumerate(terms)
+                    if isinstance(term, Phrase)
+                },
             )
             for part, one in zip(parts, chosen, strict=True)
         ]
-        places, rows, scores = words.rank(ranked, terms, limit)
+        names = [term.text if isinstance(term, Phrase) else term for term in terms]
+        places, rows, scores = words.rank(ranked, names, limit)
         keys = np.empty(len(rows), dtype=np.int64)
         for place, part in enumerate(parts):
             here = places == place

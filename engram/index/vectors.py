@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 ACCURACIES: Final = ("exact", "high", "fast")
 
-_ROWS_PER_ROOT: Final = {"high": 4.0, "fast": 1.0}
+_ROWS_PER_ROOT: Final = {"high": 3.0, "fast": 0.5}
 """Rows that the sign bits of n rows leave: so many times the square root of n."""
 
 _ROWS_PER_RESULT: Final = {"high": 24, "fast": 12}

@@ -8,7 +8,7 @@ segment or tail, in insertion order; which episodes they are is for the caller t
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -225,6 +225,8 @@ class Part:
         live: bool[n], False where an episode was erased; None where none was.
         allowed: The rows that may be found, if they are live: bool[n], or uint32[m], ascending;
             None for all. A list costs time in its length, a mask in that of the postings.
+        phrases: For the places of a query's terms that are phrases, the rows that have each,
+            uint32[m], ascending, and how often, int64[m].
     """
 
     words: WordSegment | WordTail
@@ -232,6 +234,41 @@ class Part:
     tokens: int
     live: NDArray[np.bool_] | None = None
     allowed: NDArray[np.bool_] | NDArray[np.uint32] | None = None
+    phrases: Mapping[int, tuple[NDArray[np.uint32], NDArray[np.int64]]] = field(
+        default_factory=dict
+    )
+
+    def postings(self, terms: Sequence[str]) -> Postings:
+        """Return where some terms are, phrases included; those make it a copy."""
+        found = self.words.postings(terms)
+        if not self.phrases:
+            return found
+        rows, frequencies, aside, numbers, ranges = [], [], [], [], []
+        size = 0
+        for place, (first, end) in enumerate(found.ranges.tolist()):
+            if place in self.phrases:
+                mine, counts = self.phrases[place]
+                high = np.flatnonzero(counts >= _ASIDE)
+                rows.append(mine)
+                frequencies.append(np.minimum(counts, _ASIDE).astype(np.uint8))
+                numbers.append(counts[high].astype(np.uint32))
+            else:
+                rows.append(found.rows[first:end])
+                frequencies.append(found.frequencies[first:end])
+                low, high = np.searchsorted(found.large, (first, end))
+                numbers.append(found.large_frequencies[low:high])
+                high = found.large[low:high] - first
+            aside.append(high + size)
+            ranges.append((size, size + len(rows[-1])))
+            size += len(rows[-1])
+        return Postings(
+            found.lengths,
+            np.concatenate(rows),
+            np.concatenate(frequencies),
+            np.concatenate(aside).astype(np.int64),
+            np.concatenate(numbers),
+            np.array(ranges, dtype=np.int64),
+        )
 
 
 def build(bodies: Sequence[bytes], tokenize: Tokenize) -> WordSegment:
@@ -271,7 +308,8 @@ def rank(
 
     Args:
         parts: The whole index: how rare a term is, and how long a row, shows over all parts.
-        terms: Of the query, in its order; a repeated one counts again.
+        terms: Of the query, in its order; a repeated one counts again. In the place of a phrase
+            stands anything: `Part.phrases` says where it is.
         k: How many rows at most; at least 1.
 
     Returns:
@@ -283,7 +321,7 @@ def rank(
     tokens = sum(part.tokens for part in parts)
     if tokens == 0:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
-    found = [part.words.postings(terms) for part in parts]
+    found = [part.postings(terms) for part in parts]
     return bm25(
         [(*words[:-1], each.live, each.allowed) for words, each in zip(found, parts, strict=True)],
         np.stack([words.ranges for words in found]),

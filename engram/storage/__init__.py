@@ -14,6 +14,7 @@ from engram.storage.record_writer import RecordWriter
 from engram.storage.records import KINDS, Column, Record, RecordReader
 from engram.storage.store import Store
 from engram.storage.strength import Traces
+from engram.storage.text import Phrase
 
 __all__ = [
     "KINDS",
@@ -26,6 +27,7 @@ __all__ = [
     "FactSource",
     "NewEpisode",
     "NewFact",
+    "Phrase",
     "Record",
     "RecordReader",
     "RecordWriter",

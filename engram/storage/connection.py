@@ -109,6 +109,11 @@ def _folded(*values: Any) -> str:
     return folded(values[0])
 
 
+def _occurrences(api: apsw.FTS5ExtensionApi, *_: Any) -> int:
+    """Return how often the row of a full-text search has what was searched for."""
+    return api.inst_count
+
+
 def _terms(tokenize: apsw.FTS5Tokenizer, utf8: bytes) -> list[str]:
     terms = tokenize(
         utf8,
@@ -191,6 +196,7 @@ class Connection:
     def _configure(self) -> None:
         execute = self._connection.execute
         self._connection.create_scalar_function("folded", _folded, 1, deterministic=True)
+        self._connection.register_fts5_function("occurrences", _occurrences)
         self._connection.create_aggregate_function("importance_block", BlockOfRows, 2)
         execute("PRAGMA foreign_keys = ON")
         execute("PRAGMA secure_delete = ON")

@@ -166,5 +166,10 @@ def query_terms(query: str) -> list[str]:
     return list(terms)[:MAX_TERMS]
 
 
+def quoted(term: str) -> str:
+    """Return the FTS5 expression that finds one term of a query."""
+    return '"' + term.replace('"', '""') + '"'
+
+
 def _quoted_terms(query: str) -> list[str]:
-    return ['"' + term.replace('"', '""') + '"' for term in query_terms(query)]
+    return [quoted(term) for term in query_terms(query)]

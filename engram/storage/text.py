@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from engram.errors import CorruptStore
-from engram.storage.segment import match_expression, query_terms
+from engram.storage.segment import match_expression, query_terms, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,6 +28,12 @@ _TOKENIZER: Final = ("unicode61", ["remove_diacritics", "2", "categories", "L* N
 
 _LONGEST_TERM = 32_768
 """Bytes; FTS5 cuts longer terms off there."""
+
+
+class Phrase(NamedTuple):
+    """A word of a query that is several to the full-text table: they must follow each other."""
+
+    text: str
 
 
 class TextIndex:
@@ -99,13 +105,6 @@ class TextIndex:
             np.array([score for _, score in rows], dtype=np.float64),
         )
 
-    def span(self) -> int:
-        """Return how many episodes there are at most, from their keys, in next to no time."""
-        span: int = self._connection.execute(
-            "SELECT coalesce((SELECT max(id) FROM episode) - (SELECT min(id) FROM episode) + 1, 0)"
-        ).get
-        return span
-
     def bodies(self, first: int, last: int) -> list[bytes]:
         """Return the searchable texts of the episodes `first` to `last`, both included, in UTF-8.
 
@@ -123,32 +122,35 @@ class TextIndex:
             raise CorruptStore(message, "restore a backup")
         return bodies
 
-    def terms_of(self, query: str) -> list[str] | None:
-        """Return the terms of a query as documents have them, repeats included.
-
-        None where a term of the query is a phrase, or nothing, to the full-text table.
-        """
+    def terms_of(self, query: str) -> list[str | Phrase]:
+        """Return the terms of a query as documents have them, repeats included."""
         tokenize = self.tokenizer()
-        terms: list[str] = []
+        terms: list[str | Phrase] = []
         for term in query_terms(query):
             found = tokenize(term.encode())
-            if len(found) != 1:
-                return None
-            terms += found
+            if len(found) == 1:
+                terms += found
+            elif found:
+                terms.append(Phrase(term))
         return terms
 
-    def count_postings(self, terms: Sequence[str]) -> int:
-        """Return how many pairs of a term and an episode with it `search` has to look at."""
-        self._connection.execute(
-            "CREATE VIRTUAL TABLE IF NOT EXISTS temp.episode_terms"
-            " USING fts5vocab('main', 'episode_fts', 'row')"
-        )
-        count: int = self._connection.execute(
-            "SELECT coalesce(sum(v.doc), 0) FROM json_each(?) AS k"
-            " CROSS JOIN temp.episode_terms AS v ON v.term = k.value",
-            (json.dumps(list(terms)),),
-        ).get
-        return count
+    def phrase(
+        self, phrase: Phrase, first: int, last: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return where a phrase is among the episodes `first` to `last`, both included.
+
+        Costs time in the occurrences of its words.
+
+        Returns:
+            Episode keys, int64[n], ascending, and how often each has it, int64[n].
+        """
+        rows = self._connection.execute(
+            "SELECT rowid, occurrences(episode_fts) FROM episode_fts"
+            " WHERE episode_fts MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid",
+            (quoted(phrase.text), first, last),
+        ).fetchall()
+        keys, counts = np.array(rows, dtype=np.int64).reshape(-1, 2).T
+        return keys, counts
 
     def tokenizer(self) -> Callable[[bytes], list[str]]:
         """Return what splits a text into the table's terms; for the caller's transaction."""

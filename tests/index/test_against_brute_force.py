@@ -18,7 +18,7 @@ from engram.storage import EpisodeFilter
 
 pytestmark = pytest.mark.usefixtures("small_segments")
 
-WORDS = [f"w{n}" for n in range(60)]
+WORDS = [*(f"w{n}" for n in range(50)), "do-w1", "it's", "w1.w2.w1", "é-w3"]
 START = datetime(2025, 1, 1, tzinfo=UTC)
 
 
