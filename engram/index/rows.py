@@ -29,12 +29,23 @@ _LEAST_ROOM = 1_024
 
 @dataclass(slots=True)
 class _Row:
-    """A row that has moved, or is a hub's: its arcs, the places it may fill, and what is walked."""
+    """A row that has moved, or is a hub's.
+
+    Attributes:
+        start: Where its arcs begin.
+        count: How many there are.
+        room: How many places it may fill.
+        walked: Where a hub's strongest arcs begin; -1 before they are selected.
+        weakest: The least weight among those.
+        stale: Whether others may be the strongest now.
+    """
 
     start: int
     count: int
     room: int
     walked: int = -1
+    weakest: float = 0.0
+    stale: bool = True
 
 
 class Rows:
@@ -113,7 +124,9 @@ class Rows:
             arcs = self._arcs(node)
             # Kept, since it costs less to walk them than to close the gaps.
             self.weights[arcs][self.codes[self.indices[arcs]] == 0] = 0.0
-            self._walk(node)
+            if node in self._moved:
+                self._moved[node].stale = True
+                self._walk(node)
 
     def update(self, edges: Edges) -> bool:
         """Take over edges that are new or have another weight.
@@ -158,6 +171,10 @@ class Rows:
         """Set the weights of the arcs from a node to another; return how many there are."""
         row = self._arcs(node)
         there = row.start + np.flatnonzero(self.indices[row] == other)[: len(weights)]
+        hub = self._moved.get(node)
+        if hub is not None and len(there):
+            strongest = max(*self.weights[there].tolist(), *weights[: len(there)])
+            hub.stale |= strongest >= hub.weakest
         self.weights[there] = weights[: len(there)]
         return len(there)
 
@@ -175,6 +192,7 @@ class Rows:
         self.indices[row.start + row.count] = other
         self.weights[row.start + row.count] = weight
         row.count += 1
+        row.stale |= row.walked < 0 or weight > row.weakest
         return True
 
     def _row(self, node: int) -> _Row:
@@ -194,6 +212,8 @@ class Rows:
         if row.count <= HUB_ARCS:
             self.starts[node], self.counts[node] = row.start, row.count
             return True
+        if not row.stale:
+            return True
         if row.walked < 0:
             if self._used + HUB_ARCS > len(self.indices):
                 return False
@@ -206,6 +226,7 @@ class Rows:
         self.indices[to] = self.indices[arcs][strongest]
         self.weights[to] = self.weights[arcs][strongest]
         self.starts[node], self.counts[node] = row.walked, HUB_ARCS
+        row.weakest, row.stale = float(self.weights[to].min()), False
         return True
 
 
