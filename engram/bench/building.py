@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from engram.bench.corpus import Vectors
     from engram.bench.precomputed import PrecomputedEmbedder
 
-__all__ = ["HALF", "NOW", "SHARES", "Clock", "add_graph", "fill", "graph_lines"]
+__all__ = ["HALF", "NOW", "SHARES", "Clock", "add_graph", "agents", "fill", "graph_lines"]
 
 _START = datetime(2025, 1, 1, tzinfo=UTC)
 _SPAN = timedelta(days=300)
@@ -44,7 +44,7 @@ class Clock:
         return self.now
 
 
-def _agents(count: int) -> list[tuple[str, int]]:
+def agents(count: int) -> list[tuple[str, int]]:
     """Return the agents in the order they write, and how many episodes each has."""
     solo = min(_SOLO, count)
     mid = min(_MID, count // 10)
@@ -82,7 +82,7 @@ def fill(
     ids: list[str] = []
     seconds = 0.0
     step = _SPAN / len(texts)
-    for agent, size in _agents(len(texts)):
+    for agent, size in agents(len(texts)):
         end = len(ids) + size
         with Engram(path, agent_id=agent, embedder=embedder, clock=Clock(), **options) as memory:
             while len(ids) < end:
@@ -124,7 +124,7 @@ def graph_lines(ids: list[str], seed: int) -> Iterator[dict[str, Any]]:
     """Yield the records of a lossless export that holds nothing but a graph of episodes."""
     entities = max(10, len(ids) // 20)
     ends = np.random.default_rng(seed).integers(0, entities, (len(ids), 2)).tolist()
-    owners = [agent for agent, size in _agents(len(ids)) for _ in range(size)]
+    owners = [agent for agent, size in agents(len(ids)) for _ in range(size)]
     links = [
         (agent, uid, target)
         for agent, uid, pair in zip(owners, ids, ends, strict=True)
