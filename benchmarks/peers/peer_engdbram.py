@@ -8,18 +8,20 @@ in for an `sqlite3` that loads no extensions.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pysqlite3
 import pysqlite3.dbapi2
-from protocol import WARM_UPS, Corpus, answer, quantiles, size_mb, timed
+from protocol import WARM_UPS, Corpus, answer, memory, quantiles, size_mb, timed
 
 from engram import Engram, ObserveInput
 from engram.bench.building import HALF, NOW, agents, graph_lines
@@ -33,6 +35,8 @@ SECONDS = 20.0
 FEWEST = 3
 SLOW_CALLS = 2
 RELATION = "mentions"
+Call = Callable[[str], list[str]]
+"""The texts that a question finds, best first."""
 
 
 class OtherPackage:
@@ -83,13 +87,13 @@ class Vectors:
 
     def patch(self) -> None:
         """Have the peer's embedder hand the same vectors out; the peer must be in place."""
-        import engram.embedder  # type: ignore[import-not-found] # the peer's
+        peers = import_module("engram.embedder")
 
         def embed(_: object, text: str) -> np.ndarray:
             return self.asked[text] if text in self.asked else self.next[0]
 
-        engram.embedder.Embedder.embed = embed
-        engram.embedder.Embedder.embed_batch = lambda _self, _texts: list(self.next)
+        peers.Embedder.embed = embed
+        peers.Embedder.embed_batch = lambda _self, _texts: list(self.next)
 
 
 class Duel:
@@ -108,10 +112,8 @@ class Duel:
         self.ids: dict[str, list[str]] = {"peer": [], "ours": []}
         with self.package.in_place():
             self.vectors.patch()
-            import engram
-            from engram.models import ObserveInput as PeerInput
-
-            self._peer, self._peer_input = engram.Engram, PeerInput
+            self._peer = import_module("engram").Engram
+            self._peer_input = import_module("engram.models").ObserveInput
             self.peer = {agent: self.open_peer(agent) for agent in ("solo", "mid", "bulk", None)}
         self.ours = {agent: self.open_ours(agent) for agent in ("solo", "mid", "bulk", None)}
 
@@ -134,29 +136,32 @@ class Duel:
                 self.vectors.hand_out(corpus.vectors[at:stop])
                 rows = [(corpus.texts[i], START + i * step) for i in range(at, stop)]
                 with self.package.in_place():
-                    spent["peer"] += timed(lambda: self._write("peer", agent, rows))
-                spent["ours"] += timed(lambda: self._write("ours", agent, rows))
+                    spent["peer"] += self._write("peer", agent, rows)
+                spent["ours"] += self._write("ours", agent, rows)
                 at = stop
         if hasattr(self.ours[None], "maintain"):
             self.figures["upkeep_s"] = round(timed(self.ours[None].maintain) / 1000, 2)
         per_s = {side: round(1000 * len(corpus.texts) / ms) for side, ms in spent.items()}
         self.figures["ingest_per_s"] = {**per_s, "ratio": round(per_s["ours"] / per_s["peer"], 2)}
 
-    def _write(self, side: str, agent: str | None, rows: Sequence[tuple[str, datetime]]) -> None:
+    def _write(self, side: str, agent: str | None, rows: Sequence[tuple[str, datetime]]) -> float:
+        """Write rows into one side and return the milliseconds it took."""
         memory, make = (
             (self.peer[agent], self._peer_input)
             if side == "peer"
             else (self.ours[agent], ObserveInput)
         )
+        started = time.perf_counter()
         self.ids[side] += memory.observe_many(
             [make(content=text, timestamp=when) for text, when in rows]
         )
+        return 1000.0 * (time.perf_counter() - started)
 
     def alternate(
         self,
         name: str,
-        peer: Callable[[str], list[str]],
-        ours: Callable[[str], list[str]],
+        peer: Call,
+        ours: Call,
         questions: Sequence[str],
         warm_ups: int = WARM_UPS,
     ) -> None:
@@ -184,58 +189,54 @@ class Duel:
 
     def search(self, k: int) -> None:
         """Time the searches: the peer's own, without its `recall` around, and our `recall`."""
-        asked, corpus = self.vectors.asked, self.corpus
-        plain, eight = corpus.questions["decisions"], corpus.questions["eight"]
-        fifteen = corpus.questions["fifteen"]
-        store, everyone = self.peer[None]._store, self.ours[None]  # noqa: SLF001 # as its own benchmark does
-
-        def texts(found: Sequence[Sequence[Any]]) -> list[str]:
-            return [row[0].content for row in found]
-
-        def ours(agent: str | None, **options: Any) -> Callable[[str], list[str]]:
-            return lambda question: [
-                hit.episode.content for hit in self.ours[agent].recall(question, k, **options)
-            ]
-
-        def hybrid(agent: str | None) -> Callable[[str], list[str]]:
-            options = {} if agent is None else {"agent_id": agent}
-            return lambda q: texts(store.search_episodes_hybrid(q, asked[q], k, **options))
-
-        self.alternate(
-            "cosine",
-            lambda q: texts(store.search_episodes(asked[q], k)),
-            ours(None, mode="cosine"),
-            plain,
-        )
-        for name, questions in (("hybrid", plain), ("8_terms", eight), ("15_terms", fifteen)):
-            title = name if name == "hybrid" else f"hybrid_{name}"
-            self.alternate(title, hybrid(None), ours(None), questions)
-        for name, moment in (("now", NOW), ("half", HALF)):
+        asked, corpus, store = self.vectors.asked, self.corpus, self.peer[None]._store  # noqa: SLF001
+        meaning = {
+            "cosine": (lambda q: store.search_episodes(asked[q], k), None, {}),
+            "as_of_now": self._as_of(NOW, k),
+            "as_of_half": self._as_of(HALF, k),
+            "scoped_5": self._scoped("solo", k),
+            "scoped_1000": self._scoped("mid", k),
+        }
+        for name, (peer, agent, options) in meaning.items():
+            ours = self._recall(agent, k, mode="cosine", **options)
+            self.alternate(name, _texts(peer), ours, corpus.questions["decisions"])
+        words = {
+            "hybrid": (None, "decisions"),
+            "hybrid_8_terms": (None, "eight"),
+            "hybrid_15_terms": (None, "fifteen"),
+            "hybrid_scoped_1000": ("mid", "eight"),
+        }
+        for name, (agent, kind) in words.items():
             self.alternate(
-                f"as_of_{name}",
-                lambda q, moment=moment: texts(store.search_episodes_as_of(asked[q], k, moment)),
-                ours(None, mode="cosine", as_of=moment),
-                plain,
+                name, self._hybrid(agent, k), self._recall(agent, k), corpus.questions[kind]
             )
-        for name, agent in (("scoped_5", "solo"), ("scoped_1000", "mid")):
-            self.alternate(
-                name,
-                lambda q, agent=agent: texts(store.search_episodes(asked[q], k, agent_id=agent)),
-                ours(agent, mode="cosine"),
-                plain,
-            )
-        self.alternate("hybrid_scoped_1000", hybrid("mid"), ours("mid"), eight)
+        whole = self.peer[None]
         self.alternate(
             "recall",
-            lambda q: [h.episode.content for h in self.peer[None].recall(q, k=k)],
-            lambda q: [h.episode.content for h in everyone.recall(q, k)],
-            eight,
+            lambda q: [hit.episode.content for hit in whole.recall(q, k=k)],
+            self._recall(None, k),
+            corpus.questions["eight"],
         )
+
+    def _recall(self, agent: str | None, k: int, **options: Any) -> Call:
+        memory = self.ours[agent]
+        return lambda q: [hit.episode.content for hit in memory.recall(q, k, **options)]
+
+    def _as_of(self, moment: datetime, k: int) -> tuple[Call, None, dict[str, Any]]:
+        store, asked = self.peer[None]._store, self.vectors.asked  # noqa: SLF001
+        return lambda q: store.search_episodes_as_of(asked[q], k, moment), None, {"as_of": moment}
+
+    def _scoped(self, agent: str, k: int) -> tuple[Call, str, dict[str, Any]]:
+        store, asked = self.peer[None]._store, self.vectors.asked  # noqa: SLF001
+        return lambda q: store.search_episodes(asked[q], k, agent_id=agent), agent, {}
+
+    def _hybrid(self, agent: str | None, k: int) -> Call:
+        store, asked = self.peer[None]._store, self.vectors.asked  # noqa: SLF001
+        scope = {} if agent is None else {"agent_id": agent}
+        return _texts(lambda q: store.search_episodes_hybrid(q, asked[q], k, **scope))
 
     def spread(self, k: int, file: Path) -> None:
         """Give both the same graph and time recall through it."""
-        import json
-
         with file.open("w", encoding="utf-8") as out:
             for line in graph_lines(self.ids["ours"], 0):
                 out.write(f"{json.dumps(line)}\n")
@@ -253,8 +254,7 @@ class Duel:
             )
             connection.commit()
         self.ours[None].import_lines(file, merge=True)
-        for memory in (self.ours[None],):
-            memory.recall(self.corpus.questions["eight"][0], k, mode="spreading")
+        self.ours[None].recall(self.corpus.questions["eight"][0], k, mode="spreading")
         self.alternate(
             "spreading",
             lambda q: [h.episode.content for h in self.peer[None].recall(q, k=k, mode="spreading")],
@@ -287,14 +287,18 @@ class Duel:
         """Note the files once their logs are written back into them."""
         with self.package.in_place():
             self.peer[None]._store._conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # noqa: SLF001
-        for memory in self.ours.values():
-            memory.close()
+        for engram in self.ours.values():
+            engram.close()
         sizes = {side: size_mb(path) for side, path in self.paths.items()}
         self.figures["file_mb"] = {**sizes, "ratio": round(sizes["ours"] / sizes["peer"], 3)}
         self.ours = {agent: self.open_ours(agent) for agent in self.ours}
 
 
-def _answers(call: Callable[[str], list[str]], question: str) -> tuple[list[str], float]:
+def _texts(search: Callable[[str], Any]) -> Call:
+    return lambda question: [row[0].content for row in search(question)]
+
+
+def _answers(call: Call, question: str) -> tuple[list[str], float]:
     started = time.perf_counter()
     found = call(question)
     return found, 1000.0 * (time.perf_counter() - started)
@@ -302,8 +306,6 @@ def _answers(call: Callable[[str], list[str]], question: str) -> tuple[list[str]
 
 def open_and_recall(duel_folder: Path, corpus: Corpus, package: Path, side: str, k: int) -> None:
     """Print what a fresh process needs to open one side's store and to recall 20 times."""
-    from protocol import memory
-
     vectors = Vectors(corpus)
     sys.modules["sqlite3"] = pysqlite3
     sys.modules["sqlite3.dbapi2"] = pysqlite3.dbapi2
@@ -311,22 +313,20 @@ def open_and_recall(duel_folder: Path, corpus: Corpus, package: Path, side: str,
     if side == "peer":
         with OtherPackage(package).in_place():
             vectors.patch()
-            import engram
-
+            peers = import_module("engram").Engram
             started = time.perf_counter()
-            store = engram.Engram(path=str(duel_folder / "peer" / "p.engram"))
-            _print_opening(started, lambda q: store.recall(q, k=k), eight, memory)
+            store = peers(path=str(duel_folder / "peer" / "p.engram"))
+            _print_opening(started, lambda q: store.recall(q, k=k), eight)
         return
     started = time.perf_counter()
     with Engram(duel_folder / "ours" / "o.engram", embedder=vectors.ours) as ours:
-        _print_opening(started, lambda q: ours.recall(q, k), eight, memory)
+        _print_opening(started, lambda q: ours.recall(q, k), eight)
 
 
 def _print_opening(
     started: float,
     recall: Callable[[str], object],
     questions: list[str],
-    memory: Callable[[], dict[str, float | None]],
 ) -> None:
     opened = time.perf_counter()
     first = timed(lambda: recall(questions[0]))

@@ -34,7 +34,6 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 BLOCK = 20_000
 SEED = 0
-FINE = {"cosine", "recall"}
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,10 @@ PEERS = (
 
 
 class DoesNotRunError(Exception):
-    """A peer does not install, or stopped with an error; the text says why."""
+    """A peer does not install, or a step of it stopped with an error."""
+
+    def __init__(self, step: str, errors: str) -> None:
+        super().__init__(f"{step} failed: {_last_line(errors)}")
 
 
 class Environment:
@@ -97,9 +99,9 @@ class Environment:
 
     def _pip(self, *arguments: str) -> None:
         command = [str(self._python), "-m", "pip", "install", "--quiet", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise DoesNotRunError(f"does not install: {_last_line(done.stderr)}")
+            raise DoesNotRunError(step="install", errors=done.stderr)
 
     @property
     def _python(self) -> Path:
@@ -113,9 +115,11 @@ class Environment:
         """
         script = HERE / f"peer_{self._peer.name}.py"
         command = [self._python, script, step, *arguments]
-        done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+        done = subprocess.run(
+            [str(part) for part in command], capture_output=True, text=True, check=False
+        )
         if done.returncode:
-            raise DoesNotRunError(f"{step} failed: {_last_line(done.stderr)}")
+            raise DoesNotRunError(step=step, errors=done.stderr)
         return json.loads(_last_line(done.stdout))
 
 

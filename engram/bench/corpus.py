@@ -33,7 +33,7 @@ class Texts:
     Attributes:
         stored: As many as the largest store holds.
         held_out: What the questions take their words from.
-        read: How many of the stored ones stood in a file as they are; 0 for generated ones.
+        read: How many texts of a file may be stored; 0 where there is none.
     """
 
     stored: list[str]
@@ -55,7 +55,7 @@ def take_texts(given: list[str] | None, count: int, seed: int) -> Texts:
     chance = random.Random(seed)  # noqa: S311 - text, not secrets
     stored = given[: min(kept, count)]
     stored += [_spliced(given, kept, chance) for _ in range(count - len(stored))]
-    return Texts(stored, given[kept:], min(kept, count))
+    return Texts(stored, given[kept:], kept)
 
 
 def _spliced(texts: list[str], kept: int, chance: random.Random) -> str:

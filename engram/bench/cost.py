@@ -16,7 +16,9 @@ from engram.llm.prompts import FACT_SYSTEM, fact_prompt
 if TYPE_CHECKING:
     from engram.models import Episode
 
-__all__ = ["cost"]
+__all__ = ["cost", "count_tokens"]
+
+EPISODES = 200
 
 # US dollars for a million tokens, read and written; providers change them.
 _PRICES = {
@@ -64,32 +66,42 @@ class _Counting:
     "--n",
     "count",
     type=click.IntRange(min=1),
-    default=200,
+    default=EPISODES,
     show_default=True,
     help="Episodes to reflect on.",
 )
 @click.option("--model", metavar="NAME", help="Print the price of this model only.")
 @json_option
-@click.pass_context
-def cost(
-    context: click.Context, *, count: int, model: str | None = None, as_json: bool
-) -> dict[str, object]:
+def cost(*, count: int, model: str | None, as_json: bool) -> None:
     """Count the tokens that reflection would send to a language model, asking none.
 
     A token is taken as four letters, an answer as three facts of 60 tokens. Prices are in US
     dollars for a million tokens, as of the documents engram was built to; check your provider's.
     """
+    document = count_tokens(count, model, show=not as_json)
+    if as_json:
+        print_document(document)
+
+
+def count_tokens(count: int = EPISODES, model: str | None = None, *, show: bool) -> dict[str, Any]:
+    """Return what the command counts as a JSON document.
+
+    Args:
+        count: Episodes to reflect on.
+        model: Whose price to tell; None is that of all.
+        show: Print a banner and tables.
+
+    Raises:
+        InvalidArgument: The price of the model is not known.
+    """
     if model is not None and model not in _PRICES:
         message = f"the price of {model!r} is not known"
         raise InvalidArgument(message, f"give one of {', '.join(_PRICES)}")
-    if not as_json:
+    if show:
         banner(f"Cost of reflection: {count} episodes")
-    adapter = _reflected(count)
-    document = _document(count, adapter, [model] if model else list(_PRICES))
-    if not as_json:
+    document = _document(count, _reflected(count), [model] if model else list(_PRICES))
+    if show:
         _print(document)
-    elif context.info_name == "cost":
-        print_document(document)
     return document
 
 
@@ -106,7 +118,7 @@ def _reflected(count: int) -> _Counting:
     return adapter
 
 
-def _document(count: int, adapter: _Counting, models: list[str]) -> dict[str, object]:
+def _document(count: int, adapter: _Counting, models: list[str]) -> dict[str, Any]:
     tokens = adapter.read + adapter.written
     return {
         "n": count,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
     from engram.embedding import Embedder
 
-__all__ = ["latency"]
+__all__ = ["latency", "time_calls"]
+
+EPISODES = 200
+ANSWERS = 5
 
 _BATCH = 64
 
@@ -29,28 +32,42 @@ _BATCH = 64
     "--n",
     "count",
     type=click.IntRange(min=2),
-    default=200,
+    default=EPISODES,
     show_default=True,
     help="Episodes to write.",
 )
-@click.option("--k", type=click.IntRange(1, 4096), default=5, show_default=True, help="Answers.")
+@click.option(
+    "--k", type=click.IntRange(1, 4096), default=ANSWERS, show_default=True, help="Answers."
+)
 @json_option
-@click.pass_context
-def latency(context: click.Context, *, count: int, k: int, as_json: bool) -> dict[str, object]:
+def latency(*, count: int, k: int, as_json: bool) -> None:
     """Time observe and recall in memory, with the model a new store gets."""
+    document = time_calls(count, k, show=not as_json)
+    if as_json:
+        print_document(document)
+
+
+def time_calls(count: int = EPISODES, k: int = ANSWERS, *, show: bool) -> dict[str, Any]:
+    """Return what the command measures as a JSON document.
+
+    Args:
+        count: Episodes to write.
+        k: Answers.
+        show: Print a banner and a table.
+    """
     from engram.embedding import resolve  # noqa: PLC0415 - heavy, see `engram.cli.files`
 
     embedder = resolve(None)
-    if not as_json:
+    if show:
         banner(f"Latency: {count} episodes in memory, k={k}")
-    with progress_bar("Measuring") as show:
-        rows = _measured(embedder, count, k, show)
-    document: dict[str, object] = {
+    with progress_bar("Measuring") as progress:
+        rows = _measured(embedder, count, k, progress)
+    document: dict[str, Any] = {
         "n": count,
         "k": k,
         "rows": {name: msgspec.to_builtins(stats) for name, stats in rows.items()},
     }
-    if not as_json:
+    if show:
         print_table(
             ("", "p50 ms", "p99 ms", "mean ms", "per second"),
             [
@@ -64,13 +81,11 @@ def latency(context: click.Context, *, count: int, k: int, as_json: bool) -> dic
                 for name, stats in rows.items()
             ],
         )
-    elif context.info_name == "latency":
-        print_document(document)
     return document
 
 
 def _measured(
-    embedder: Embedder, count: int, k: int, show: Callable[[int, int], None]
+    embedder: Embedder, count: int, k: int, progress: Callable[[int, int], None]
 ) -> dict[str, LatencyStats]:
     from engram import Engram, ObserveInput  # noqa: PLC0415
 
@@ -82,7 +97,7 @@ def _measured(
         for text in texts:
             yield text
             done += 1
-            show(done, total)
+            progress(done, total)
 
     texts = [simple_sentence(at) for at in range(count + WARM_UPS)]
     with Engram(embedder=embedder) as memory:

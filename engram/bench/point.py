@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from engram.bench.stats import LatencyStats
+from engram.bench.stats import LatencyStats  # noqa: TC001 - msgspec decodes by it
 
 __all__ = ["Opening", "ScalePoint"]
 
