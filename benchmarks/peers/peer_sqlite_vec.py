@@ -15,8 +15,9 @@ class SqliteVec:
     def build(self, store: Path, corpus: Corpus) -> None:
         connection = self._connection(store)
         dim = corpus.vectors.shape[1]
+        connection.pragma("journal_mode", "wal")
+        connection.pragma("synchronous", "normal")
         connection.execute(
-            f"PRAGMA journal_mode=wal; PRAGMA synchronous=normal;"
             f"CREATE VIRTUAL TABLE v USING vec0(e float[{dim}] distance_metric=cosine, +text text)"
         )
         for at in range(0, len(corpus.texts), BATCH):
@@ -26,7 +27,7 @@ class SqliteVec:
                     "INSERT INTO v (rowid, e, text) VALUES (?, ?, ?)",
                     ((at + i + 1, vector.tobytes(), text) for i, (vector, text) in enumerate(rows)),
                 )
-        connection.execute("PRAGMA wal_checkpoint(truncate)")
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         connection.close()
 
     def open(self, store: Path, corpus: Corpus) -> Search:

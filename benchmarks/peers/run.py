@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import venv
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,20 +44,23 @@ class Peer:
     Attributes:
         name: Its name in the results.
         requirements: What is installed for it.
+        ours: Whether engram is installed, too, from this checkout.
         apart: What is installed without its dependencies into a folder that is not on the path.
     """
 
     name: str
     requirements: tuple[str, ...]
+    ours: bool = False
     apart: str | None = None
 
 
 PEERS = (
-    Peer("engram", (str(ROOT),)),
+    Peer("engram", ("numpy",), ours=True),
     Peer(
         "engdbram",
-        (str(ROOT), "pysqlite3-binary", "rfc8785", "sqlite-vec>=0.1.9", "numpy"),
-        "engdbram==3.0.0",
+        ("pysqlite3-binary", "rfc8785", "sqlite-vec>=0.1.9", "numpy"),
+        ours=True,
+        apart="engdbram==3.0.0",
     ),
     Peer("sqlite_vec", ("apsw", "sqlite-vec", "numpy")),
     Peer("lancedb", ("lancedb", "pyarrow", "numpy")),
@@ -82,20 +86,21 @@ class Environment:
         self.package = self._folder / "apart"
 
     def make(self) -> None:
-        """Install the peer, unless that was done before.
+        """Install the peer, unless that was done before, and this checkout as it is now.
 
         Raises:
             DoesNotRunError: It does not install.
         """
-        done = self._folder / "installed.json"
-        wanted = json.dumps([*self._peer.requirements, self._peer.apart])
-        if done.exists() and done.read_text("utf-8") == wanted and self._peer.name != "engram":
-            return
-        venv.create(self._folder, with_pip=True)
-        self._pip(*self._peer.requirements)
-        if self._peer.apart is not None:
-            self._pip("--no-deps", "--upgrade", "--target", str(self.package), self._peer.apart)
-        done.write_text(wanted, "utf-8")
+        peer, done = self._peer, self._folder / "installed.json"
+        wanted = json.dumps([*peer.requirements, peer.apart])
+        if not done.exists() or done.read_text("utf-8") != wanted:
+            venv.create(self._folder, with_pip=True)
+            self._pip(*peer.requirements)
+            if peer.apart is not None:
+                self._pip("--no-deps", "--upgrade", "--target", str(self.package), peer.apart)
+            done.write_text(wanted, "utf-8")
+        if peer.ours:
+            self._pip(str(ROOT))
 
     def _pip(self, *arguments: str) -> None:
         command = [str(self._python), "-m", "pip", "install", "--quiet", *arguments]
@@ -224,7 +229,7 @@ def print_searches(size: int, peers: dict[str, dict[str, Any]]) -> None:
     rows = []
     for name, figures in peers.items():
         if "error" in figures:
-            rows.append((name, figures["error"], "", "", "", "", "", ""))
+            print(f"{name}: {figures['error']}")
             continue
         ratio = "" if ours is None else f"{figures['p50_ms'] / ours:.1f}"
         numbers = [f"{figures[key]:.3f}" for key in ("p50_ms", "p95_ms", "recall")]
@@ -232,6 +237,25 @@ def print_searches(size: int, peers: dict[str, dict[str, Any]]) -> None:
         rows.append((name, *numbers[:2], ratio, numbers[2], *sizes))
     head = ("", "p50 ms", "p95 ms", "ratio", "recall", "build s", "MB", "RSS MB")
     print_table(head, rows)
+
+
+def measured(
+    peer: Peer, work: Path, sizes: list[int], k: int
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the figures of a peer at each size, or why there are none."""
+    environment = Environment(peer, work)
+    sys.stderr.write(f"{peer.name}: installing\n")
+    try:
+        environment.make()
+    except DoesNotRunError as error:
+        yield from ((size, {"error": str(error)}) for size in sizes)
+        return
+    for size in sizes:
+        sys.stderr.write(f"{peer.name}: {size:,}\n")
+        try:
+            yield size, measure(peer, environment, work, size, k)
+        except DoesNotRunError as error:
+            yield size, {"error": str(error)}
 
 
 @click.command()
@@ -265,14 +289,7 @@ def main(
     for peer in PEERS:
         if peer.name not in names.split(","):
             continue
-        environment = Environment(peer, work)
-        for size in counts:
-            sys.stderr.write(f"{peer.name}, {size:,}\n")
-            try:
-                environment.make()
-                figures = measure(peer, environment, work, size, k)
-            except DoesNotRunError as error:
-                figures = {"error": str(error)}
+        for size, figures in measured(peer, work, counts, k):
             results["points"][str(size)][peer.name] = figures
             (work / "peers.json").write_text(json.dumps(results, indent=2) + "\n", "utf-8")
     for size in counts:
