@@ -2,7 +2,7 @@
 
 Run from a checkout with an environment that has engram:
 
-    python benchmarks/peers/run.py --sizes 1000,10000 --work /tmp/peers
+    python benchmarks/peers/run.py --sizes 1000,10000 --work peers
 
 Every peer gets the same texts, vectors and questions. engdbram is called in turn with engram in one
 process; the others run one after another. A peer that does not install is reported as such. The
@@ -27,7 +27,6 @@ import numpy as np
 from engram.bench import corpus as corpora
 from engram.bench.machine import machine, versions
 from engram.bench.report import banner, print_table
-from engram.bench.vector_cache import embedded
 from engram.cli.progress import progress_bar
 from engram.embedding import embed_query, resolve
 
@@ -142,11 +141,8 @@ def write_corpus(
     embedder, largest = resolve(None), sizes[-1]
     given = None if texts_file is None else corpora.read_texts(texts_file)
     texts = corpora.take_texts(given, largest, SEED)
-    if vectors_file is None:
-        with progress_bar("Embedding") as show:
-            real = embedded(texts.stored, embedder, show)
-    else:
-        real = corpora.read_vectors(vectors_file, embedder.dim)[: texts.read or None]
+    with progress_bar("Embedding") as show:
+        real = corpora.real_vectors(texts, vectors_file, embedder, largest, show)
     vectors = corpora.Vectors(real, SEED)
     questions = corpora.ask(texts.held_out, queries)
     asked = np.stack([embed_query(embedder, question) for question in questions.every])

@@ -57,6 +57,10 @@ def _tags(at: int) -> list[str]:
     return [tag for tag, share in SHARES.items() if place < share]
 
 
+def _episode(text: str, at: int, when: datetime) -> ObserveInput:
+    return ObserveInput(text, tags=_tags(at), salience=(at * 7 % 10) / 10, timestamp=when)
+
+
 def fill(
     path: Path,
     texts: list[str],
@@ -89,15 +93,7 @@ def fill(
                 at, stop = len(ids), min(len(ids) + _BATCH, end)
                 embedder.hand_out(vectors.rows(at, stop))
                 started = time.perf_counter()
-                items = [
-                    ObserveInput(
-                        texts[i],
-                        tags=_tags(i),
-                        salience=(i * 7 % 10) / 10,
-                        timestamp=_START + i * step,
-                    )
-                    for i in range(at, stop)
-                ]
+                items = [_episode(texts[i], i, _START + i * step) for i in range(at, stop)]
                 ids += memory.observe_many(items)
                 seconds += time.perf_counter() - started
                 progress(stop, len(texts))

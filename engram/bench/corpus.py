@@ -10,15 +10,28 @@ import msgspec
 import numpy as np
 
 from engram.bench.sentences import decisions, long_questions, sentences
+from engram.bench.vector_cache import embedded
 from engram.cli.failures import BadFileError
 from engram.vectors import normalise
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-__all__ = ["Questions", "Texts", "Vectors", "ask", "read_texts", "read_vectors", "take_texts"]
+    from engram.embedding import Embedder
+
+__all__ = [
+    "Questions",
+    "Texts",
+    "Vectors",
+    "ask",
+    "read_texts",
+    "read_vectors",
+    "real_vectors",
+    "take_texts",
+]
 
 _HELD_OUT = 1000
 _BLOCK = 4096
@@ -113,6 +126,33 @@ def read_vectors(path: Path, dim: int) -> NDArray[np.floating]:
         message = f"{path} must hold float16 or float32 numbers"
         raise BadFileError(message)
     return vectors
+
+
+def real_vectors(
+    texts: Texts,
+    file: Path | None,
+    embedder: Embedder,
+    limit: int,
+    progress: Callable[[int, int], None],
+) -> NDArray[np.floating]:
+    """Return the real vectors there are of the first texts.
+
+    Args:
+        texts: The texts.
+        file: Where their vectors are; None embeds the texts, or takes what was embedded before.
+        embedder: The model.
+        limit: How many texts are embedded at most.
+        progress: Called with the texts that are embedded and all that will be.
+
+    Returns:
+        Floating [rows, dim]; rows may be more or fewer than the texts.
+
+    Raises:
+        BadFileError, OSError: As for `read_vectors` and `embedded`.
+    """
+    if file is None:
+        return embedded(texts.stored[:limit], embedder, progress)
+    return read_vectors(file, embedder.dim)[: texts.read or None]
 
 
 class Vectors:

@@ -180,7 +180,6 @@ def _planned(request: _Request, out: Path) -> tuple[Plan, dict[str, Any]]:
     """Return what to measure, and what makes it this run and no other."""
     from engram.bench import corpus  # noqa: PLC0415
     from engram.bench.measuring import Plan  # noqa: PLC0415
-    from engram.bench.vector_cache import embedded  # noqa: PLC0415
     from engram.embedding import embed_query, resolve  # noqa: PLC0415
 
     options, recall_options = _new_options(request)
@@ -188,10 +187,7 @@ def _planned(request: _Request, out: Path) -> tuple[Plan, dict[str, Any]]:
     given = None if request.texts is None else corpus.read_texts(request.texts)
     texts = corpus.take_texts(given, max(request.sizes), _SEED)
     with progress_bar("Embedding") as show:
-        if request.vectors is None:
-            real = embedded(texts.stored[: request.real], embedder, show)
-        else:
-            real = corpus.read_vectors(request.vectors, embedder.dim)[: texts.read or None]
+        real = corpus.real_vectors(texts, request.vectors, embedder, request.real, show)
     questions = corpus.ask(texts.held_out, request.queries)
     asked = np.stack([embed_query(embedder, question) for question in questions.every])
     plan = Plan(
@@ -210,16 +206,21 @@ def _planned(request: _Request, out: Path) -> tuple[Plan, dict[str, Any]]:
         progress=lambda _done, _total: None,
     )
     return plan, {
-        "k": request.k,
-        "queries": request.queries,
-        "seed": _SEED,
         "model": embedder.fingerprint,
-        "texts": request.texts and request.texts.name,
         "given_texts": 0 if given is None else len(given),
         "real_vectors": request.real if request.vectors is None else len(real),
-        **{name: str(value) for name, value in {**options, **recall_options}.items()},
-        "deleted": request.deleted,
-        "concurrent": request.concurrent,
+        **_settings(request),
+    }
+
+
+def _settings(request: _Request) -> dict[str, Any]:
+    """Return the options that change what is measured, files by their names."""
+    named = ("k", "queries", "accuracy", "memory_budget", "deleted", "concurrent")
+    return {
+        "seed": _SEED,
+        "texts": None if request.texts is None else request.texts.name,
+        "vectors": None if request.vectors is None else request.vectors.name,
+        **{name: getattr(request, name) for name in named},
     }
 
 
