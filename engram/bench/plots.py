@@ -73,6 +73,6 @@ def _draw(file: Path, what: str, plot: Callable[[Any], None]) -> Path:
     axes.set(xscale="log", yscale="log", xlabel="episodes", ylabel=what)
     axes.grid(visible=True, which="both", alpha=0.3)
     if axes.lines:
-        axes.legend(fontsize="small")
+        figure.legend(fontsize="small", loc="outside right upper")
     figure.savefig(file, dpi=120)
     return file
