@@ -19,6 +19,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+MODULES = {"engram": "engram", "engram-bench": "engram.benchmarks"}
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 
 
@@ -55,9 +56,9 @@ def run(command: str, output: str, folder: Path) -> None:
     if program == "make":
         subprocess.run(["make", "--dry-run", *arguments], cwd=ROOT, check=True, capture_output=True)
         return
-    assert program == "engram", f"nobody runs {program}"
+    assert program in MODULES, f"nobody runs {program}"
     done = subprocess.run(
-        [sys.executable, "-m", "engram", *arguments],
+        [sys.executable, "-m", MODULES[program], *arguments],
         cwd=folder,
         capture_output=True,
         text=True,

@@ -1,12 +1,18 @@
-"""`engram-bench`: the benchmarks; not there yet."""
+"""`engram-bench`: what engram costs on this machine, in time, memory, disk and tokens."""
 
 from __future__ import annotations
 
-import sys
-from typing import NoReturn
+__all__ = ["main"]
 
 
-def main(argv: list[str] | None = None) -> NoReturn:
-    """Say on stderr that this command is not there yet, and exit with 1."""
-    sys.stderr.write("engram-bench: not there yet: this version has no benchmarks\n")
-    sys.exit(1)
+def main(argv: list[str] | None = None) -> None:
+    """Run one benchmark and exit with its code.
+
+    Args:
+        argv: The arguments without the program's name; None takes those of the process.
+    """
+    # Child processes that are measured import modules of this package, and no command.
+    from engram.bench.commands import engram_bench  # noqa: PLC0415
+    from engram.cli import run  # noqa: PLC0415
+
+    run(engram_bench, "engram-bench", argv)

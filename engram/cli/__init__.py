@@ -41,15 +41,16 @@ from engram.cli.verify import verify
 from engram.cli.why import why
 from engram.errors import EngramError
 
-__all__ = ["main"]
+__all__ = ["Commands", "main", "run"]
 
 _INTERRUPTED = 130
 
 
-class _Commands(click.Group):
+class Commands(click.Group):
     """The group of all commands; a Ctrl-C leaves it without click's empty line on stderr."""
 
     def invoke(self, ctx: click.Context) -> object:
+        """Run the command, or several."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -57,7 +58,7 @@ class _Commands(click.Group):
 
 
 @click.group(
-    cls=_Commands,
+    cls=Commands,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -90,13 +91,24 @@ def main(argv: list[str] | None = None) -> None:
     Args:
         argv: The arguments without the program's name; None takes those of the process.
     """
+    run(engram, "engram", argv)
+
+
+def run(commands: click.Group, name: str, argv: list[str] | None) -> None:
+    """Run one command of a group, report what fails, and exit with its code.
+
+    Args:
+        commands: The group.
+        name: The program's name.
+        argv: The arguments without it; None takes those of the process.
+    """
     arguments = sys.argv[1:] if argv is None else argv
     # Stored text is any Unicode; a terminal of a smaller charset shows the rest as escapes.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     as_json = "--json" in arguments
     try:
-        code = engram.main(arguments, prog_name="engram", standalone_mode=False)
+        code = commands.main(arguments, prog_name=name, standalone_mode=False)
     except click.ClickException as error:
         report_usage(error, as_json=as_json)
         sys.exit(error.exit_code)

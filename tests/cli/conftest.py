@@ -2,47 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
+from commands import Run, runner
 
 from engram.cli import main
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-@dataclass
-class Outcome:
-    """What a command left behind."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def lines(self) -> list[str]:
-        return self.out.splitlines()
-
-    @property
-    def document(self) -> dict[str, Any]:
-        """The one JSON object on stdout."""
-        assert (self.code, self.err) == (0, "")
-        assert self.out.count("\n") == 1
-        return json.loads(self.out)
-
-    @property
-    def error(self) -> dict[str, str]:
-        """The one JSON line on stderr."""
-        assert self.out == ""
-        assert self.err.count("\n") == 1
-        return json.loads(self.err)["error"]
-
-
-Run = Callable[..., Outcome]
 
 
 @pytest.fixture(autouse=True)
@@ -52,15 +20,7 @@ def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def run(capfdbinary: pytest.CaptureFixture[bytes]) -> Run:
-    def run_command(*arguments: object) -> Outcome:
-        capfdbinary.readouterr()
-        with pytest.raises(SystemExit) as stopped:
-            main([str(argument) for argument in arguments])
-        written = capfdbinary.readouterr()
-        assert isinstance(stopped.value.code, int)
-        return Outcome(stopped.value.code, written.out.decode(), written.err.decode())
-
-    return run_command
+    return runner(main, capfdbinary)
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import sys
 import pytest
 
 import engram
-import engram.bench
 import engram.mcp
 from engram import Engram
 
@@ -104,9 +103,7 @@ def test_a_failure_of_the_system_is_an_error(run, store, monkeypatch):
     assert (done.code, done.out, done.err) == (1, "", "error: No space left on device\n")
 
 
-@pytest.mark.parametrize(
-    ("module", "name"), [(engram.bench, "engram-bench"), (engram.mcp, "engram-mcp")]
-)
+@pytest.mark.parametrize(("module", "name"), [(engram.mcp, "engram-mcp")])
 def test_commands_to_come_say_so(capsys, module, name):
     with pytest.raises(SystemExit) as stopped:
         module.main([])

@@ -11,8 +11,12 @@ PAGE = ROOT / "docs/design/weak-spots.md"
 ROW = re.compile(r"^\| (\d+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 TEST = re.compile(r"`([^`]+\.py::[^`]+)`")
 WEAK_SPOTS = 51
-ELSEWHERE = ("the index issue", "the MCP issue", "the adapters issue", "the benchmark issue",
-             "the recall-quality issue")  # fmt: skip
+ELSEWHERE = (
+    "the index issue",
+    "the MCP issue",
+    "the adapters issue",
+    "the recall-quality issue",
+)
 
 
 def rows() -> list[tuple[str, ...]]:
