@@ -190,6 +190,13 @@ class MappedArrays:
         # Numbered like the pages of the file, so that offsets need no translation.
         self._sums = np.concatenate((np.zeros(self._head_pages, np.uint64), self._sums))
         self.facts = self._head.facts
+        places = self._head.arrays
+        self._arrays = {name: _view(self._map, at, self._head_pages) for name, at in places.items()}
+        self._rows = {
+            name: ((self._head_pages + at.page) * PAGE, array[:1].nbytes)
+            for (name, at), array in zip(places.items(), self._arrays.values(), strict=True)
+        }
+        self._whole: set[str] = set()
 
     def _read_head(self, identity: str) -> _Head:
         size = len(self._map)
@@ -216,16 +223,16 @@ class MappedArrays:
         return found
 
     def __contains__(self, name: str) -> bool:
-        return name in self._head.arrays
+        return name in self._arrays
 
     @property
     def names(self) -> list[str]:
         """The names of the arrays."""
-        return list(self._head.arrays)
+        return list(self._arrays)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         """Return an array, unchecked: call `check` or `check_rows` before its elements are used."""
-        return _view(self._map, self._head.arrays[name], self._head_pages)
+        return self._arrays[name]
 
     def whole(self, name: str) -> NDArray[Any]:
         """Return an array, all of it checked.
@@ -233,8 +240,10 @@ class MappedArrays:
         Raises:
             Damaged: It is not what was written.
         """
-        array = self[name]
-        self.check(name, 0, len(array))
+        array = self._arrays[name]
+        if name not in self._whole:
+            self.check(name, 0, len(array))
+            self._whole.add(name)
         return array
 
     def check(self, name: str, first: int, last: int) -> None:
@@ -243,9 +252,9 @@ class MappedArrays:
         Raises:
             Damaged: They are not what was written.
         """
-        if first >= last:
+        if first >= last or name in self._whole:
             return
-        offset, each = self.row(name)
+        offset, each = self._rows[name]
         low, high = (offset + first * each) // PAGE, _pages(offset + last * each)
         if not check_pages(self._data, self._sums, self._checked, low, high):
             raise Damaged
@@ -256,7 +265,7 @@ class MappedArrays:
         Raises:
             Damaged: They are not what was written.
         """
-        offset, each = self.row(name)
+        offset, each = self._rows[name]
         if not check_rows(self._data, self._sums, self._checked, offset, each, rows):
             raise Damaged
 
@@ -266,25 +275,25 @@ class MappedArrays:
         Raises:
             Damaged: They are not what was written.
         """
-        self.check_rows(name, rows)
-        self.release(name)
+        offset, each = self._rows[name]
+        begins = offset + rows.astype(np.int64) * each
+        pages = np.concatenate((begins // PAGE, (begins + each - 1) // PAGE))
+        pages = np.unique(pages[self._checked[pages] == 0])
         try:
-            return read_rows(self._handle, *self.row(name), rows)
+            if len(pages):
+                found = read_rows(self._handle, 0, PAGE, pages.astype(np.uint32)).reshape(-1)
+                if (page_sums(found) != self._sums[pages]).any():
+                    raise Damaged
+                self._checked[pages] = 1
+            return read_rows(self._handle, offset, each, rows)
         except OSError:
             raise Damaged from None
 
     def release(self, name: str) -> None:
         """Let go of the memory that the pages of an array take; they come back when needed."""
-        offset, each = self.row(name)
-        size = _pages(each * self._head.arrays[name].shape[0]) * PAGE
+        size = _pages(self._arrays[name].nbytes) * PAGE
         if size and hasattr(mmap, "MADV_DONTNEED"):
-            self._map.madvise(mmap.MADV_DONTNEED, offset, size)
-
-    def row(self, name: str) -> tuple[int, int]:
-        """Return where an array begins in the file, and the bytes of one of its rows."""
-        place = self._head.arrays[name]
-        each = np.dtype(place.dtype).itemsize * int(np.prod(place.shape[1:], dtype=np.int64))
-        return (self._head_pages + place.page) * PAGE, each
+            self._map.madvise(mmap.MADV_DONTNEED, self._rows[name][0], size)
 
 
 class HeldArrays:

@@ -78,10 +78,18 @@ class Segment:
         self.tokens: int = arrays.facts["tokens"]
         self.words = words.WordSegment(
             {name[len(_WORD) :]: arrays[name] for name in arrays.names if name.startswith(_WORD)},
-            lambda name, first, last: arrays.check(_WORD + name, first, last + 1),
+            self._check_words,
         )
         if live is not None:
             self._drop(np.flatnonzero(~live))
+
+    def _check_words(self, name: str, first: int, last: int) -> None:
+        """Check the elements `first` to `last`, both included, of an array of the words."""
+        array = self.arrays[_WORD + name]
+        if last - first + 1 == len(array):
+            self.arrays.whole(_WORD + name)
+        else:
+            self.arrays.check(_WORD + name, first, last + 1)
 
     @cached_property
     def keys(self) -> NDArray[np.int64]:

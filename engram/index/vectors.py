@@ -45,6 +45,9 @@ _COARSE: Final = 8
 _COARSE_LEAST: Final = 256
 """Rows that half codes leave for whole codes: so many for each result, at least so many."""
 
+_READ_MOST: Final = 4096
+"""Rows up to which codes are read one by one."""
+
 _DEVIATIONS: Final = 6.0
 """Of the rounding of a code, which points anywhere, a query sees a share of 1 / sqrt(dimension)
 with a normal spread; so many standard deviations are allowed for where nothing is proven."""
@@ -86,6 +89,10 @@ class _Query:
         self.codes, self.scale = query_codes(vector)
         self.considered = 0
         self.sketched = False
+
+    def reads(self, rows: NDArray[np.uint32]) -> bool:
+        """Say whether the codes of some rows are better read than looked up in a mapping."""
+        return (self.sketched or self.frugal) and len(rows) <= _READ_MOST
 
     def rows_left(self, count: int) -> int:
         """Return how many of `count` rows the sign bits should leave."""
@@ -228,11 +235,8 @@ def _compared(
 ) -> NDArray[np.uint32]:
     """Return which of some chunks can belong to the nearest episodes, by their codes."""
     asked = (query.codes, query.scale)
-    if rows is not None and isinstance(part, Segment) and query.frugal:
-        read, whole = part.arrays.read, part.arrays.whole
-        codes = _Codes(
-            read("high", rows), read("low", rows), whole("scales")[rows], whole("errors")[rows]
-        )
+    if rows is not None and isinstance(part, Segment) and query.reads(rows):
+        codes = _read(part, rows, query)
         mine = rows if owners is None else owners[rows]
         return rows[code_candidates(*codes, *asked, None, None, mine, query.k, certainty)[0]]
     codes = _codes(part, rows)
@@ -287,6 +291,22 @@ def _codes(part: Segment | Tail, rows: NDArray[np.uint32] | None) -> _Codes:
         else:
             arrays.check_rows(name, rows)
     return _Codes(arrays["high"], arrays["low"], arrays.whole("scales"), arrays.whole("errors"))
+
+
+def _read(segment: Segment, rows: NDArray[np.uint32], query: _Query) -> _Codes:
+    """Return the codes of some rows in copies.
+
+    The lower halves are read from the file: after sign bits so few are needed that mapping them
+    would keep half of all codes in memory for them.
+    """
+    arrays = segment.arrays
+    low = arrays.read("low", rows)
+    if query.frugal:
+        high = arrays.read("high", rows)
+    else:
+        arrays.check_rows("high", rows)
+        high = arrays["high"][rows]
+    return _Codes(high, low, arrays.whole("scales")[rows], arrays.whole("errors")[rows])
 
 
 _REASONS: Final = {

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 MEMORY = ":memory:"
 
-_MMAP_BYTES = 256 * 1024 * 1024
+_MMAP_BYTES = 128 * 1024 * 1024
 _CACHE_KIB = 32_000
 
 _ERRORS: dict[type[apsw.Error], tuple[type[EngramError], str, str]] = {
