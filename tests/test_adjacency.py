@@ -221,3 +221,29 @@ def test_only_what_is_reached_is_asked_about():
 
     _activate(graph, Near, allowed, 2, 0.5)
     assert asked == [[], [1, 2]]
+
+
+def test_an_import_that_makes_an_edge_heavier_shows_in_the_graph(open_memory, tmp_path):
+    def knows(memory: Engram) -> None:
+        with memory._store.writing():
+            ends = [memory._store.graph.entity(name, 0) for name in NAMES[:2]]
+            memory._store._connection.execute(
+                "INSERT INTO edge (entity, target, relation, weight, created_at)"
+                " VALUES (?, ?, 'knows', 0.25, 0)", ends,
+            )  # fmt: skip
+            memory._store.changed("link", 1, 1, 0)
+
+    source, target = open_memory(path=tmp_path / "source"), open_memory(path=tmp_path / "target")
+    for memory in (source, target):
+        knows(memory)
+    source.export_lines(tmp_path / "lines")
+    store = target._store
+    followed = Adjacency(store)
+    with store.reading():
+        before = arcs(followed.of(None))
+    target.import_lines(tmp_path / "lines")
+    with store.reading():
+        after = arcs(followed.of(None))
+        assert after == arcs(Rows(store.graph.edges(None)))
+    assert before[ENTITY + 1] == [(ENTITY + 2, 0.25)]
+    assert after[ENTITY + 1] == [(ENTITY + 2, 0.5)]

@@ -30,6 +30,7 @@ IMPORTANCE: Final = f"substr(i.importances, 8 * (e.id % {BLOCK}) + 1, 8)"
 JOIN: Final = f"LEFT JOIN importance AS i ON i.block = e.id / {BLOCK}"
 
 _DOUBLE = struct.Struct("<d")
+_EMPTY = BLOCK * _DOUBLE.pack(UNDECAYED)
 _BLOCKS_AT_ONCE = 256
 
 
@@ -103,7 +104,19 @@ class Importance:
 
     def clear(self, episode: int) -> None:
         """Forget the importance of an episode that is erased."""
-        self.set(np.array([episode], dtype=np.int64), np.array([UNDECAYED]))
+        block, place = divmod(episode, BLOCK)
+        stored: bytes | None = self._connection.execute(
+            "SELECT importances FROM importance WHERE block = ?", (block,)
+        ).get
+        if stored is None:
+            return
+        cleared = stored[: 8 * place] + _DOUBLE.pack(UNDECAYED) + stored[8 * place + 8 :]
+        if cleared == _EMPTY:
+            self._connection.execute("DELETE FROM importance WHERE block = ?", (block,))
+        elif cleared != stored:
+            self._connection.execute(
+                "UPDATE importance SET importances = ? WHERE block = ?", (cleared, block)
+            )
 
     def stored(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
         """Yield keys, int64[n], and importance, float64[n], of all blocks, ascending, in parts."""

@@ -73,6 +73,8 @@ class RecordWriter:
         self._entities: dict[bytes | str, int] = {}
         self._behind: dict[str | None, bool] = {}
         self._importance: dict[int, float] = {}
+        # Edges that were there and became heavier: a set in order.
+        self._grown: dict[int, None] = {}
         self._add: dict[str, Callable[[Record], bool]] = {
             "episode": self._add_episode,
             "reflection": self._add_reflection,
@@ -117,6 +119,9 @@ class RecordWriter:
                 if table == "episode":
                     self._text.add(first, last)
                 self._changes.add(op, first, last, now)
+        for edge in self._grown:
+            if edge <= self._last["edge"]:
+                self._changes.add("link", edge, edge, now)
 
     def _write_importance(self) -> None:
         Importance(self._connection).set(
@@ -320,6 +325,7 @@ class RecordWriter:
         self._connection.execute(
             "UPDATE edge SET weight = weight + ? WHERE id = ?", (weight, there)
         )
+        self._grown[there] = None
         return False
 
     def _source(self, record: Record) -> tuple[str, int] | None:
