@@ -7,14 +7,13 @@ from engram.index import episode_index, segment, selection, upkeep, vectors
 LIMITS = (
     (episode_index, "TAIL_ROWS", 96),
     (episode_index, "SEGMENT_ROWS", 256),
-    (episode_index, "WORDS_FROM", 48),
     (selection, "FEW", 40),
     (selection, "ZONE", 16),
     (segment, "ZONE", 16),
     (vectors, "_ROWS_PER_ROOT", {"high": 2.0, "fast": 1.0}),
     (vectors, "_ROWS_PER_RESULT", {"high": 3, "fast": 2}),
     (vectors, "_COARSE_LEAST", 8),
-    (upkeep, "_KEPT_FROM", 100),
+    (upkeep, "_KEPT_FROM", 20),
     (upkeep, "_AT_CLOSE", 600),
 )
 

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from engram.models import StoredModel
     from engram.storage import EpisodeFilter, Store
 
-TAIL_ROWS: Final = 16_384
-"""Episodes beyond which the tail becomes a segment."""
+TAIL_ROWS: Final = 4096
+"""Episodes beyond which the tail becomes a segment. Stores with fewer need none: scans of whole
+vectors, and FTS5, answer them within a few milliseconds."""
 
 SEGMENT_ROWS: Final = 65_536
 """Episodes read into one segment at a time."""
@@ -40,9 +41,6 @@ _ROW_BYTES: Final = 100
 """What an episode has beside its codes: columns, postings, sign bits."""
 
 DEFAULT_BUDGET: Final = 512 * 2**20
-
-WORDS_FROM: Final = 4096
-"""Stores with fewer episodes are left to FTS5: it answers them within a few milliseconds."""
 
 _EVERY_KEY: Final = 2**63 - 1
 _FILTERS_KEPT: Final = 8
@@ -260,7 +258,7 @@ class EpisodeIndex:
         to. Costs time in the number of postings of the query's terms.
         """
         text = self.store.text
-        if not self.segments and self.tail.rows < WORDS_FROM:
+        if not self.segments:
             return text.search(query, allowed, limit)
         terms = text.terms_of(query)
         self.tail.read_words(text.bodies, text.tokenizer())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engram.errors import CorruptStore
-from engram.index.segment import ZONE, codes_of
+from engram.index.segment import ZONE
 from engram.index.words import WordTail
 
 if TYPE_CHECKING:
@@ -59,7 +59,6 @@ class Tail:
         self._words_to = after
         self._gone = False
         self._single = True
-        codes = codes_of(np.empty((0, dim), dtype=np.float32))
         self._columns = {
             name: _Column(np.empty(0, kind))
             for name, kind in (
@@ -72,7 +71,8 @@ class Tail:
                 ("owners", np.uint32),
                 ("live", np.bool_),
             )
-        } | {name: _Column(like) for name, like in codes.items()}
+        }
+        self._columns["vectors"] = _Column(np.empty((0, dim), dtype=np.float32))
 
     def append(self, columns: ColumnBatch, vectors: VectorBatch) -> None:
         """Add the next episodes.
@@ -93,8 +93,7 @@ class Tail:
         self._columns["live"].extend(np.ones(len(columns.keys), dtype=np.bool_))
         owners = before + np.searchsorted(columns.keys, vectors.episodes)
         self._columns["owners"].extend(owners)
-        for name, values in codes_of(vectors.vectors).items():
-            self._columns[name].extend(values)
+        self._columns["vectors"].extend(vectors.vectors)
         self._single = self._single and np.array_equal(owners, np.arange(chunks, self.rows))
         self.last = int(columns.keys[-1])
         self.documents += len(columns.keys)
@@ -139,7 +138,12 @@ class Tail:
     @property
     def chunks(self) -> int:
         """How many chunks they have."""
-        return self._columns["scales"].size
+        return self._columns["vectors"].size
+
+    @property
+    def vectors(self) -> NDArray[np.float32]:
+        """The chunks' vectors, float32[m, dim], unit length."""
+        return self["vectors"]
 
     @property
     def keys(self) -> NDArray[np.int64]:

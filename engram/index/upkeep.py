@@ -26,8 +26,8 @@ _RATIO: Final = 3
 """A segment is merged with the newer ones once they hold more than a third of its episodes: every
 episode is copied a few times in its life, and a store has a few segments."""
 
-_KEPT_FROM: Final = 8192
-"""Episodes from which a store has files beside it."""
+_KEPT_FROM: Final = 512
+"""Episodes of a tail that closing a store with segments makes another one of."""
 
 _AT_CLOSE: Final = 131_072
 """Episodes that closing may merge; more are left to the background."""
@@ -92,7 +92,7 @@ class Upkeep:
         index = self._index
         with index.store.reading():
             index.refresh()
-            if index.tail.rows and index.documents >= _KEPT_FROM:
+            if index.tail.rows and index.segments:
                 index.seal()
         self._work(None)
 
@@ -103,7 +103,7 @@ class Upkeep:
             return
         with index.store.reading():
             index.refresh()
-            if index.tail.rows * 16 >= _KEPT_FROM:
+            if index.tail.rows >= _KEPT_FROM:
                 index.seal()
         self._work(_AT_CLOSE)
 

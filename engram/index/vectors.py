@@ -21,28 +21,30 @@ from engram._native import (
     hamming_nearest,
     query_codes,
     sign_bits,
+    top_k,
 )
-from engram.index.segment import Segment
 from engram.index.selection import Selection
 from engram.index.tail import Tail
 from engram.models import Certificate
+from engram.storage import VectorBatch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from engram.index.episode_index import EpisodeIndex
+    from engram.index.segment import Segment
     from engram.storage import EpisodeFilter
 
 ACCURACIES: Final = ("exact", "high", "fast")
 
-_ROWS_PER_ROOT: Final = {"high": 3.0, "fast": 0.5}
+_ROWS_PER_ROOT: Final = {"high": 2.0, "fast": 0.7}
 """Rows that the sign bits of n rows leave: so many times the square root of n."""
 
-_ROWS_PER_RESULT: Final = {"high": 24, "fast": 12}
+_ROWS_PER_RESULT: Final = {"high": 75, "fast": 20}
 """And at least so many for each result."""
 
-_COARSE: Final = 8
-_COARSE_LEAST: Final = 256
+_COARSE: Final = 3
+_COARSE_LEAST: Final = 32
 """Rows that half codes leave for whole codes: so many for each result, at least so many."""
 
 _READ_MOST: Final = 4096
@@ -194,25 +196,50 @@ def true_distances(
         vector: As for `nearest`.
         episodes: int64[n], keys in any order.
     """
-    keys, back = np.unique(episodes, return_inverse=True)
-    found = np.full(len(keys), np.inf)
-    stored = index.store.embeddings.of(keys, index.model)
-    if len(stored.episodes):
-        apart = stored.vectors.astype(np.float64) - vector
+    found = np.full(len(episodes), np.inf)
+    recent = episodes >= index.tail.first
+    for batch, here in (
+        (_of_tail(index.tail, episodes[recent]), recent),
+        (_of_store(index, episodes[~recent]), ~recent),
+    ):
+        if not len(batch.episodes):
+            continue
+        apart = batch.vectors.astype(np.float64) - vector
         each = np.sqrt(np.einsum("ij,ij->i", apart, apart))
-        starts = np.flatnonzero(np.diff(stored.episodes, prepend=-1))
-        places = np.searchsorted(keys, stored.episodes[starts])
-        found[places] = np.minimum.reduceat(each, starts)
-    return found[back]
+        starts = np.flatnonzero(np.diff(batch.episodes, prepend=-1))
+        nearest_chunk = np.minimum.reduceat(each, starts)
+        present = batch.episodes[starts]
+        asked = np.flatnonzero(here)
+        places = np.searchsorted(present, episodes[asked])
+        places[places == len(present)] = 0
+        known = present[places] == episodes[asked]
+        found[asked[known]] = nearest_chunk[places[known]]
+    return found
+
+
+def _of_store(index: EpisodeIndex, episodes: NDArray[np.int64]) -> VectorBatch:
+    """Return the vectors of some episodes, by ascending keys."""
+    return index.store.embeddings.of(np.sort(episodes), index.model)
+
+
+def _of_tail(tail: Tail, episodes: NDArray[np.int64]) -> VectorBatch:
+    """Return the vectors of some of a tail's episodes, by ascending keys."""
+    rows = np.searchsorted(tail.keys, np.sort(episodes))
+    if tail.owners is not None:
+        rows = _chunks(tail.owners, rows.astype(np.uint32))
+        return VectorBatch(tail.keys[tail.owners[rows]], tail.vectors[rows])
+    return VectorBatch(tail.keys[rows], tail.vectors[rows])
 
 
 def _candidates(part: Segment | Tail, one: Selection, query: _Query) -> NDArray[np.int64]:
     """Return the keys of the episodes of a part that can be among the nearest."""
+    if isinstance(part, Tail):
+        return _nearest_of_tail(part, one, query)
     owners = part.owners
     rows = one.rows if one.rows is None or owners is None else _chunks(owners, one.rows)
     mask = part.live if rows is None and one.mask is None else one.mask
     certainty = 1.0
-    if rows is None and isinstance(part, Segment) and query.accuracy != "exact":
+    if rows is None and query.accuracy != "exact":
         left = query.rows_left(one.count)
         if left * 4 < one.count:
             rows = _sketched(part, mask, owners, left, query)
@@ -225,8 +252,22 @@ def _candidates(part: Segment | Tail, one: Selection, query: _Query) -> NDArray[
     return keys
 
 
+def _nearest_of_tail(tail: Tail, one: Selection, query: _Query) -> NDArray[np.int64]:
+    """Return the keys of the nearest of a tail's episodes."""
+    owners = tail.owners
+    rows: NDArray[np.uint32] | None = one.rows
+    if rows is None and (mask := tail.live if one.mask is None else one.mask) is not None:
+        rows = np.flatnonzero(mask).astype(np.uint32)  # all that a tail has are few
+    if rows is not None and owners is not None:
+        rows = _chunks(owners, rows)
+    query.considered += tail.chunks if rows is None else len(rows)
+    keys = tail.keys if owners is None else tail.keys[owners]
+    listed = None if rows is None else rows.astype(np.int64)
+    return top_k(tail.vectors, query.vector, keys, listed, query.k)[0]
+
+
 def _compared(
-    part: Segment | Tail,
+    part: Segment,
     rows: NDArray[np.uint32] | None,
     mask: NDArray[np.bool_] | None,
     owners: NDArray[np.uint32] | None,
@@ -235,13 +276,13 @@ def _compared(
 ) -> NDArray[np.uint32]:
     """Return which of some chunks can belong to the nearest episodes, by their codes."""
     asked = (query.codes, query.scale)
-    if rows is not None and isinstance(part, Segment) and query.reads(rows):
+    if rows is not None and query.reads(rows):
         codes = _read(part, rows, query)
         mine = rows if owners is None else owners[rows]
         return rows[code_candidates(*codes, *asked, None, None, mine, query.k, certainty)[0]]
     codes = _codes(part, rows)
     near = code_candidates(*codes, *asked, rows, mask, owners, query.k, certainty)[0]
-    if query.frugal and isinstance(part, Segment):
+    if query.frugal:
         part.arrays.release("high")
         part.arrays.release("low")
     return near
@@ -266,7 +307,8 @@ def _sketched(
     """Return the rows that sign bits, and then half codes, leave over."""
     arrays = segment.arrays
     signs = sign_bits(query.vector[None, :], arrays.whole("centre"))[0]
-    rows = hamming_nearest(arrays.whole("bits"), signs, mask, owners, left, segment.scratch)
+    bits = arrays.whole("bits") if query.frugal else segment.bits
+    rows = hamming_nearest(bits, signs, mask, owners, left, segment.scratch)
     keep = max(_COARSE_LEAST, _COARSE * query.k)
     if len(rows) <= keep:
         return rows
@@ -280,10 +322,8 @@ def _sketched(
     return coarse_nearest(arrays["high"], scales, query.codes, rows, owners, keep)
 
 
-def _codes(part: Segment | Tail, rows: NDArray[np.uint32] | None) -> _Codes:
-    """Return the codes of a part, those of the given rows checked."""
-    if isinstance(part, Tail):
-        return _Codes(part["high"], part["low"], part["scales"], part["errors"])
+def _codes(part: Segment, rows: NDArray[np.uint32] | None) -> _Codes:
+    """Return the codes of a segment, those of the given rows checked."""
     arrays = part.arrays
     for name in ("high", "low"):
         if rows is None:
