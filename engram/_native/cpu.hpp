@@ -11,9 +11,11 @@
 #if defined(__GNUC__)
 #define ENGRAM_INLINE inline __attribute__((always_inline))
 #define ENGRAM_PREFETCH(address) __builtin_prefetch(address)
+#define ENGRAM_PREFETCH_ONCE(address) __builtin_prefetch(address, 0, 0)
 #else
 #define ENGRAM_INLINE inline
 #define ENGRAM_PREFETCH(address) ((void)(address))
+#define ENGRAM_PREFETCH_ONCE(address) ((void)(address))
 #endif
 
 #if defined(__GNUC__) && defined(__x86_64__) && !defined(ENGRAM_PLAIN)

@@ -57,6 +57,10 @@ inline void sign_bits(const float* vectors, const float* centre, std::size_t row
     }
 }
 
+// Words to ask for ahead of a scan, and not to keep: a million rows would push all else out of the
+// processor's caches.
+constexpr std::size_t scan_ahead = 512;
+
 inline unsigned bit_count_plain(std::uint64_t word) {
     word -= (word >> 1) & 0x5555555555555555u;
     word = (word & 0x3333333333333333u) + ((word >> 2) & 0x3333333333333333u);
@@ -98,7 +102,10 @@ ENGRAM_AVX512_POPCNT inline void distances_avx512(const BitRows& in, const std::
     for (; r + step <= in.rows; r += step) {
         const std::uint64_t* row = in.bits + r * in.words;
         __m512i sums[step];
-        for (std::size_t k = 0; k < step; ++k) sums[k] = _mm512_setzero_si512();
+        for (std::size_t k = 0; k < step; ++k) {
+            sums[k] = _mm512_setzero_si512();
+            ENGRAM_PREFETCH_ONCE(row + k * in.words + scan_ahead);
+        }
         for (std::size_t i = 0; i < in.words; i += 8) {
             const std::size_t left = in.words - i;
             const __mmask8 mask = static_cast<__mmask8>(left < 8 ? (1u << left) - 1 : 0xffu);

@@ -43,7 +43,7 @@ _ROWS_PER_ROOT: Final = {"high": 2.0, "fast": 0.7}
 _ROWS_PER_RESULT: Final = {"high": 75, "fast": 20}
 """And at least so many for each result."""
 
-_COARSE: Final = 3
+_COARSE: Final = 2
 _COARSE_LEAST: Final = 32
 """Rows that half codes leave for whole codes: so many for each result, at least so many."""
 
@@ -224,9 +224,9 @@ def _of_store(index: EpisodeIndex, episodes: NDArray[np.int64]) -> VectorBatch:
 
 def _of_tail(tail: Tail, episodes: NDArray[np.int64]) -> VectorBatch:
     """Return the vectors of some of a tail's episodes, by ascending keys."""
-    rows = np.searchsorted(tail.keys, np.sort(episodes))
+    rows = np.searchsorted(tail.keys, np.sort(episodes)).astype(np.uint32)
     if tail.owners is not None:
-        rows = _chunks(tail.owners, rows.astype(np.uint32))
+        rows = _chunks(tail.owners, rows)
         return VectorBatch(tail.keys[tail.owners[rows]], tail.vectors[rows])
     return VectorBatch(tail.keys[rows], tail.vectors[rows])
 
@@ -255,9 +255,9 @@ def _candidates(part: Segment | Tail, one: Selection, query: _Query) -> NDArray[
 def _nearest_of_tail(tail: Tail, one: Selection, query: _Query) -> NDArray[np.int64]:
     """Return the keys of the nearest of a tail's episodes."""
     owners = tail.owners
-    rows: NDArray[np.uint32] | None = one.rows
+    rows = one.rows
     if rows is None and (mask := tail.live if one.mask is None else one.mask) is not None:
-        rows = np.flatnonzero(mask).astype(np.uint32)  # all that a tail has are few
+        rows = np.flatnonzero(mask).astype(np.uint32)
     if rows is not None and owners is not None:
         rows = _chunks(owners, rows)
     query.considered += tail.chunks if rows is None else len(rows)
