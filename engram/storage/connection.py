@@ -183,6 +183,7 @@ class Connection:
         # A store in memory has no other connection to be copied with.
         flags = WITH_URIS if self.in_memory else READ_WRITE
         self._connection = apsw.Connection(self.path, flags=flags)
+        self._counts = False
         try:
             self._connection.set_busy_timeout(int(self._busy_timeout * 1000))
             # SQLite cannot encrypt a store that has no file.
@@ -196,7 +197,6 @@ class Connection:
     def _configure(self) -> None:
         execute = self._connection.execute
         self._connection.create_scalar_function("folded", _folded, 1, deterministic=True)
-        self._connection.register_fts5_function("occurrences", _occurrences)
         self._connection.create_aggregate_function("importance_block", BlockOfRows, 2)
         execute("PRAGMA foreign_keys = ON")
         execute("PRAGMA secure_delete = ON")
@@ -239,6 +239,15 @@ class Connection:
         """Return one of FTS5's tokenizers, from UTF-8 to terms; for the caller's transaction."""
         tokenize = self._connection.fts5_tokenizer(name, arguments)
         return partial(_terms, tokenize)
+
+    def count_occurrences(self) -> None:
+        """Let full-text searches use `occurrences(table)`: how often a row has what was sought.
+
+        Not done at opening: it would read the file before its key was tried.
+        """
+        if not self._counts:
+            self._connection.register_fts5_function("occurrences", _occurrences)
+            self._counts = True
 
     @property
     def moment(self) -> tuple[int, int]:

@@ -144,6 +144,7 @@ class TextIndex:
         Returns:
             Episode keys, int64[n], ascending, and how often each has it, int64[n].
         """
+        self._connection.count_occurrences()
         rows = self._connection.execute(
             "SELECT rowid, occurrences(episode_fts) FROM episode_fts"
             " WHERE episode_fts MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid",
