@@ -7,7 +7,7 @@ from engram.index.episode_index import DEFAULT_BUDGET, EpisodeIndex
 from engram.index.mapped import Damaged
 from engram.index.shelf import Shelf
 from engram.index.upkeep import Upkeep
-from engram.index.vectors import ACCURACIES, Neighbours, nearest, true_distances
+from engram.index.vectors import ACCURACIES, Neighbours, distance_bounds, nearest, true_distances
 
 __all__ = [
     "ACCURACIES",
@@ -18,6 +18,7 @@ __all__ = [
     "Neighbours",
     "Shelf",
     "Upkeep",
+    "distance_bounds",
     "nearest",
     "true_distances",
 ]

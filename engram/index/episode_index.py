@@ -211,6 +211,21 @@ class EpisodeIndex:
         self._selections[allowed] = found
         return found
 
+    def allows(self, allowed: EpisodeFilter, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of some episodes, int64[n] by ascending key, a filter allows, bool[n]."""
+        shown = np.zeros(len(keys), dtype=np.bool_)
+        for part, one in zip(self.parts, self.select(allowed), strict=True):
+            first, end = np.searchsorted(keys, (part.first, part.last + 1)).tolist()
+            rows = np.searchsorted(part.keys, keys[first:end])
+            rows[rows == part.rows] = 0
+            here = part.keys[rows] == keys[first:end] if part.rows else np.zeros(0, np.bool_)
+            if one.rows is not None:
+                here &= np.isin(rows, one.rows)
+            elif one.mask is not None:
+                here &= one.mask[rows]
+            shown[first:end] = here
+        return shown
+
     def partition(self, allowed: EpisodeFilter) -> int | None:
         """Return the agent whose episodes are all that a filter allows, -1 for no agent's.
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     _Named = dict[str, NDArray[Any]]
 
 ZONE: Final = 1024
-_UNEVEN: Final = np.float32(4e-6)
+UNEVEN: Final = np.float32(4e-6)
 """Unit vectors are that long to about a millionth: by so much products and distances may differ."""
 
 _WORD: Final = "word."
@@ -180,7 +180,7 @@ class Segment:
 def codes_of(vectors: NDArray[np.float32]) -> _Named:
     """Return the codes of vectors, float32[m, dim], as columns."""
     named: _Named = dict(zip(_PER_CHUNK, encode(vectors), strict=True))
-    named["errors"] = named["errors"] + _UNEVEN
+    named["errors"] = named["errors"] + UNEVEN
     return named
 
 

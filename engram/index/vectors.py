@@ -23,6 +23,7 @@ from engram._native import (
     sign_bits,
     top_k,
 )
+from engram.index.segment import UNEVEN
 from engram.index.selection import Selection
 from engram.index.tail import Tail
 from engram.models import Certificate
@@ -89,6 +90,8 @@ class _Query:
         self.k = k
         self.accuracy = accuracy
         self.codes, self.scale = query_codes(vector)
+        # Half a unit in each number, against a vector a little longer than one.
+        self.rounding = 0.51 * self.scale * math.sqrt(len(vector)) + UNEVEN
         self.considered = 0
         self.sketched = False
 
@@ -215,6 +218,58 @@ def true_distances(
         known = present[places] == episodes[asked]
         found[asked[known]] = nearest_chunk[places[known]]
     return found
+
+
+def distance_bounds(
+    index: EpisodeIndex, vector: NDArray[np.float32], episodes: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return between what each episode's distance certainly lies, two float64[n].
+
+    Takes a fraction of the time of `true_distances`, which reads the store.
+
+    Args:
+        index: The index.
+        vector: As for `nearest`.
+        episodes: int64[n], keys, ascending; all of them are in the index.
+
+    Raises:
+        Damaged: A segment's file is not what was written.
+    """
+    least, most = np.full(len(episodes), np.inf), np.full(len(episodes), np.inf)
+    query = _Query(vector, len(episodes), "exact", frugal=index.frugal)
+    for part in index.parts:
+        first, end = np.searchsorted(episodes, (part.first, part.last + 1)).tolist()
+        keys = episodes[first:end]
+        if isinstance(part, Tail):
+            least[first:end] = most[first:end] = true_distances(index, vector, keys)
+        elif len(keys):
+            nearer, further = _bounds(part, np.searchsorted(part.keys, keys), query)
+            least[first:end], most[first:end] = nearer, further
+    return least, most
+
+
+def _bounds(
+    segment: Segment, places: NDArray[np.int64], query: _Query
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the least and the most distance of a segment's episodes, by their codes."""
+    rows = places.astype(np.uint32)
+    owners = segment.owners
+    chunks = rows if owners is None else _chunks(owners, rows)
+    codes = _codes(segment, chunks)
+    # So many results as there are rows: every row is one of them.
+    found, products = code_candidates(
+        *codes, query.codes, query.scale, chunks, None, None, len(chunks), 1.0
+    )
+    error = codes.errors[found] + query.rounding
+    mine = found if owners is None else owners[found]
+    starts = np.flatnonzero(np.diff(mine.astype(np.int64), prepend=-1))
+    highest = np.maximum.reduceat(products + error, starts).astype(np.float64)
+    lowest = np.maximum.reduceat(products - error, starts).astype(np.float64)
+    least, most = (np.sqrt(np.maximum(0.0, 2.0 - 2.0 * bound)) for bound in (highest, lowest))
+    present = np.searchsorted(rows, mine[starts])
+    nearer, further = np.full(len(rows), np.inf), np.full(len(rows), np.inf)
+    nearer[present], further[present] = least, most
+    return nearer, further
 
 
 def _of_store(index: EpisodeIndex, episodes: NDArray[np.int64]) -> VectorBatch:

@@ -144,12 +144,12 @@ def _by_association(
         query.vector,
         near,
         query.allowed.agent,
-        partial(store.episodes.among, query.allowed),
+        partial(index.allows, query.allowed),
         query.depth,
         query.decay,
+        query.k,
     )
-    best = slice(0, query.k)
-    return _Ranking(episodes[best], scores[best], distances[best], near.certificate)
+    return _Ranking(episodes, scores, distances, near.certificate)
 
 
 _RANKINGS: Final = {"hybrid": _by_both, "cosine": _by_meaning, "spreading": _by_association}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engram._native import spread
-from engram.index import true_distances
+from engram.index import distance_bounds, true_distances
 from engram.index.rows import ENTITY
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ ACTIVATION_SHARE: Final = 0.3
 IMPORTANCE_SHARE: Final = 0.1
 """What each part is worth in a score; each lies in 0..1 and so does the sum."""
 
+_ROUNDING: Final = 1e-9
+"""By how much two ways to compute one score may differ."""
+
 
 def similarity(distances: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return `1 / (1 + d)`: 1 for identical, about 0.41 for orthogonal, 1/3 for opposite."""
@@ -46,8 +49,9 @@ def spreading(
     allowed: Allowed,
     depth: int,
     decay: float,
+    k: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return the seeds and every allowed episode that activation reaches, best first.
+    """Return the best of the seeds and the allowed episodes that activation reaches, best first.
 
     A score is 0.6 similarity + 0.3 activation + 0.1 importance. Where activations exceed 1 they
     are all divided by the largest, so that a dense graph neither breaks the bound nor loses its
@@ -68,6 +72,7 @@ def spreading(
             those that a hop reaches.
         depth: How many hops.
         decay: The share of energy that survives a hop.
+        k: How many at most.
 
     Returns:
         Episode keys, int64[m], their scores, float64[m] within 0..1, and their distances,
@@ -77,13 +82,21 @@ def spreading(
         return near.episodes, near.distances, near.distances
     reached, activation = _activate(adjacency.of(agent), near, allowed, depth, decay)
     episodes = np.union1d(near.episodes, reached)
-    distances = true_distances(index, vector, episodes)
     importance = store.strength.importance.of(episodes)
-    scores = SIMILARITY_SHARE * similarity(distances)
+    beside = IMPORTANCE_SHARE * np.clip(importance, 0.0, 1.0)
     bound = max(1.0, activation.max(initial=0.0))
-    scores[np.searchsorted(episodes, reached)] += ACTIVATION_SHARE * (activation / bound)
-    scores += IMPORTANCE_SHARE * np.clip(importance, 0.0, 1.0)
-    order = np.lexsort((episodes, -scores))
+    received = np.zeros(len(episodes))
+    received[np.searchsorted(episodes, reached)] = ACTIVATION_SHARE * (activation / bound)
+    if len(episodes) > k:
+        # Bounds of the distances tell most that are reached from those that can be among the best.
+        least, most = distance_bounds(index, vector, episodes)
+        lowest = SIMILARITY_SHARE * similarity(most) + received + beside
+        highest = SIMILARITY_SHARE * similarity(least) + received + beside
+        kept = highest >= np.partition(lowest, -k)[-k] - _ROUNDING
+        episodes, received, beside = episodes[kept], received[kept], beside[kept]
+    distances = true_distances(index, vector, episodes)
+    scores = SIMILARITY_SHARE * similarity(distances) + received + beside
+    order = np.lexsort((episodes, -scores))[:k]
     return episodes[order], scores[order], distances[order]
 
 

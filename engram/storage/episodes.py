@@ -154,19 +154,6 @@ class Episodes:
         keys.setflags(write=False)
         return keys
 
-    def among(self, allowed: EpisodeFilter, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which of the episodes with the given keys, int64[n], a filter allows, bool[n]."""
-        conditions, bindings = allowed.conditions()
-        if not conditions or not len(keys):
-            return np.ones(len(keys), dtype=np.bool_)
-        rows = self._connection.execute(
-            "SELECT e.id FROM carray(?) AS k CROSS JOIN episode AS e ON e.id = k.value"  # noqa: S608
-            f" WHERE {' AND '.join(conditions)}",
-            (apsw.carray(keys), *bindings),
-        ).fetchall()
-        shown: NDArray[np.bool_] = np.isin(keys, np.array(rows, dtype=np.int64).reshape(-1))
-        return shown
-
     def count(self, allowed: EpisodeFilter) -> int:
         """Return how many episodes a filter allows."""
         conditions, bindings = allowed.conditions()
