@@ -19,12 +19,12 @@ from pathlib import Path
 
 import apsw
 import apsw.fts5
+import engram.index.text as postings
 import numpy as np
 import pytest
 from bench_engine import FreeVectors, sentences
 from pytest_benchmark.fixture import BenchmarkFixture
 
-import engram.index.text as postings
 from engram import Engram, ObserveInput
 from engram.index import TextPostings
 from engram.index.words import Part, WordSegment, build, merge, rank

@@ -76,9 +76,10 @@ def memory() -> dict[str, float | None]:
 
 
 def size_mb(store: Path) -> float:
-    """Return the size of a store: a folder, or a file and those beside it that have its name."""
-    files = [store, *store.rglob("*")] if store.is_dir() else store.parent.glob(f"{store.name}*")
-    return round(sum(file.stat().st_size for file in files if file.is_file()) / 1e6, 2)
+    """Return the size of a store: all files and folders that have its name."""
+    beside = store.parent.glob(f"{store.name}*")
+    files = [file for one in beside for file in (one, *one.rglob("*")) if file.is_file()]
+    return round(sum(file.stat().st_size for file in files) / 1e6, 2)
 
 
 def searched(peer: Peer, store: Path, corpus: Corpus, k: int) -> dict[str, Any]:

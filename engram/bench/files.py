@@ -12,13 +12,20 @@ __all__ = ["drop_from_page_cache", "file_sizes", "megabytes"]
 
 
 def _store_files(store: Path) -> list[Path]:
-    """Return the store and every file beside it that carries its name."""
-    return sorted(file for file in store.parent.iterdir() if file.name.startswith(store.name))
+    """Return the store and every file beside it, or in a folder beside it, that has its name."""
+    beside = store.parent.glob(f"{store.name}*")
+    return sorted(
+        file
+        for one in beside
+        for file in ([one] if one.is_file() else one.rglob("*"))
+        if file.is_file()
+    )
 
 
 def file_sizes(store: Path) -> dict[str, int]:
     """Return the bytes of each file of a closed store, by what its name adds to the store's."""
-    return {file.name.removeprefix(store.name): file.stat().st_size for file in _store_files(store)}
+    start = len(str(store))
+    return {str(file)[start:]: file.stat().st_size for file in _store_files(store)}
 
 
 def megabytes(sizes: dict[str, int]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -149,14 +150,11 @@ class _Size:
             **self._plan.options,
         )
 
-    def _upkeep(self) -> float | None:
-        """Let the indexes catch up; an engram that does it by itself has no call for it."""
+    def _upkeep(self) -> float:
+        """Let the indexes catch up."""
         with self._memory() as memory:
-            maintain = getattr(memory, "maintain", None)
-            if maintain is None:
-                return None
             started = time.perf_counter()
-            maintain()
+            memory.maintain()
             return time.perf_counter() - started
 
     def _open_in_children(self) -> None:
@@ -233,8 +231,7 @@ class _Size:
             memory.prune(threshold=_HALF)
             self._point.delete_s = time.perf_counter() - started
         self._search(DELETED, copy)
-        for file in copy.parent.iterdir():
-            file.unlink()
+        shutil.rmtree(copy.parent)
 
     def _read_while_writing(self) -> None:
         plan, model = self._plan, self._plan.embedder

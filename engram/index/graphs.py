@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from engram.arrays import distinct
 from engram.index.proximity import ProximityGraph, available
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class Graphs:
             return None
         graph, watermark = found
         effort = max(2 * k, _EFFORT)
-        return np.unique(graph.nearest(vector, effort, effort) >> _CHUNK_BITS), watermark
+        return distinct(graph.nearest(vector, effort, effort) >> _CHUNK_BITS), watermark
 
     def make(self, index: EpisodeIndex, agent: int, stop: Callable[[], bool]) -> None:
         """Make a partition's graph, from its file or anew; outside a transaction.
@@ -123,7 +124,7 @@ def _vectors(index: EpisodeIndex, labels: NDArray[np.int64]) -> Iterator[NDArray
     for first in range(0, len(labels), _BATCH):
         part = labels[first : first + _BATCH]
         with index.store.reading():
-            stored = index.store.embeddings.of(np.unique(part >> _CHUNK_BITS), index.model)
+            stored = index.store.embeddings.of(distinct(part >> _CHUNK_BITS), index.model)
         starts = np.searchsorted(stored.episodes, stored.episodes)
         mine = stored.episodes << _CHUNK_BITS | (np.arange(len(starts)) - starts)
         vectors = np.zeros((len(part), index.model.dim), dtype=np.float32)

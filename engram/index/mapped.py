@@ -24,6 +24,7 @@ import msgspec
 import numpy as np
 
 from engram._native import check_pages, check_rows, page_sums, read_rows
+from engram.arrays import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -278,7 +279,7 @@ class MappedArrays:
         offset, each = self._rows[name]
         begins = offset + rows.astype(np.int64) * each
         pages = np.concatenate((begins // PAGE, (begins + each - 1) // PAGE))
-        pages = np.unique(pages[self._checked[pages] == 0])
+        pages = distinct(pages[self._checked[pages] == 0])
         try:
             if len(pages):
                 found = read_rows(self._handle, 0, PAGE, pages.astype(np.uint32)).reshape(-1)

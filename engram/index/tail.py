@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from engram.arrays import distinct
 from engram.errors import CorruptStore
 from engram.index.segment import ZONE
 from engram.index.words import WordTail
@@ -188,7 +189,7 @@ class Tail:
     @property
     def agent_ids(self) -> list[int]:
         """The agents that have episodes here, -1 for those of none."""
-        ids: list[int] = np.unique(self.agents).tolist()
+        ids: list[int] = distinct(self.agents).tolist()
         return ids
 
     def agent_rows(self, agent: int) -> NDArray[np.uint32] | None:

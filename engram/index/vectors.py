@@ -23,6 +23,7 @@ from engram._native import (
     sign_bits,
     top_k,
 )
+from engram.arrays import distinct
 from engram.index.segment import UNEVEN
 from engram.index.selection import Selection
 from engram.index.tail import Tail
@@ -144,7 +145,7 @@ def _ranked(
     index: EpisodeIndex, vector: NDArray[np.float32], k: int, found: list[NDArray[np.int64]]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the `k` nearest of some episodes by their true vectors, and their distances."""
-    keys = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *found]))
+    keys = distinct(np.concatenate([np.empty(0, dtype=np.int64), *found]))
     distances = true_distances(index, vector, keys)
     order = np.lexsort((keys, distances))[:k]
     # An episode without vectors is near nothing.

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 import apsw
 import numpy as np
 
+from engram.arrays import distinct
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -82,7 +84,7 @@ class Labels:
             " AND episode BETWEEN ? AND ? ORDER BY episode",
             (kind, name, first, last),
         ).fetchall()
-        return np.unique(np.array(rows, dtype=np.int64).reshape(-1))
+        return distinct(np.array(rows, dtype=np.int64).reshape(-1))
 
     def remove(self, episode: int) -> None:
         """Take an episode's labels away, and each name that no other episode has."""
