@@ -13,6 +13,7 @@ LIMITS = (
     (vectors, "_ROWS_PER_ROOT", {"high": 2.0, "fast": 1.0}),
     (vectors, "_ROWS_PER_RESULT", {"high": 3, "fast": 2}),
     (vectors, "_COARSE_LEAST", 8),
+    (vectors, "_SCANNED", 60),
     (upkeep, "_KEPT_FROM", 20),
     (upkeep, "_AT_CLOSE", 600),
 )

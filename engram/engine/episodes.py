@@ -185,9 +185,10 @@ class EpisodeMemory(Session):
             mode: "hybrid" blends meaning and words, "cosine" is meaning alone, "spreading" adds
                 what is linked to the nearest episodes through the entities they mention.
             accuracy: How sure to be that nothing nearer in meaning was missed. "exact": certain, at
-                any size. "high": certain while some 20,000 episodes or fewer match, and for more
-                nearly always right, in a fraction of the time. "fast": less often right, faster
-                still. `SearchResult.certificate` says what was done.
+                any size. "high": certain in stores up to 20,000 episodes, and wherever the filters
+                let few through, in all others nearly always right, in a fraction of the time.
+                "fast": less often right, faster still. `SearchResult.certificate` says what was
+                done.
             depth: Hops that spreading takes over the entity graph, 0 to 100; an episode and an
                 entity it mentions are one hop apart. An entity of more than 200 edges passes
                 activation on along its 200 strongest, the earlier of two equal ones.

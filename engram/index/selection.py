@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from engram.index.tail import Tail
     from engram.storage import EpisodeFilter, Store
 
-FEW: Final = 20_000
+FEW: Final = 4096
 """Allowed rows of a segment up to which they are listed: going through them costs less than a scan
 of all."""
 

@@ -39,11 +39,13 @@ if TYPE_CHECKING:
 
 ACCURACIES: Final = ("exact", "high", "fast")
 
-_ROWS_PER_ROOT: Final = {"high": 2.0, "fast": 0.7}
-"""Rows that the sign bits of n rows leave: so many times the square root of n."""
+_SCANNED: Final = 20_000
+"""Chunks of a segment up to which all are compared: that takes less than a millisecond."""
 
-_ROWS_PER_RESULT: Final = {"high": 75, "fast": 20}
-"""And at least so many for each result."""
+_ROWS_PER_ROOT: Final = {"high": 2.5, "fast": 0.7}
+_ROWS_PER_RESULT: Final = {"high": 70, "fast": 20}
+"""Rows that the sign bits of n rows leave for k results: so many times the square root of n, and so
+many for each result. Measured on sentences: 99 and 97 of 100 nearest are among them."""
 
 _COARSE: Final = 2
 _COARSE_LEAST: Final = 32
@@ -103,7 +105,7 @@ class _Query:
     def rows_left(self, count: int) -> int:
         """Return how many of `count` rows the sign bits should leave."""
         root = _ROWS_PER_ROOT[self.accuracy] * math.sqrt(count)
-        return int(max(root, _ROWS_PER_RESULT[self.accuracy] * self.k))
+        return int(root) + _ROWS_PER_RESULT[self.accuracy] * self.k
 
 
 def nearest(
@@ -295,7 +297,7 @@ def _candidates(part: Segment | Tail, one: Selection, query: _Query) -> NDArray[
     rows = one.rows if one.rows is None or owners is None else _chunks(owners, one.rows)
     mask = part.live if rows is None and one.mask is None else one.mask
     certainty = 1.0
-    if rows is None and query.accuracy != "exact":
+    if rows is None and query.accuracy != "exact" and part.chunks > _SCANNED:
         left = query.rows_left(one.count)
         if left * 4 < one.count:
             rows = _sketched(part, mask, owners, left, query)
