@@ -28,6 +28,7 @@ from engram.cli.import_file import import_file, import_store
 from engram.cli.ingest import ingest
 from engram.cli.inspect import inspect
 from engram.cli.list_agents import list_agents
+from engram.cli.maintain import maintain
 from engram.cli.models import models
 from engram.cli.observe import observe
 from engram.cli.output import report_failure, report_interrupt, report_usage
@@ -79,7 +80,7 @@ for command in (
     *(assert_fact, facts, timeline, why, contradictions),
     *(reflect, compress, decay, prune),
     *(export_file, import_file, import_store),
-    *(backup, rekey, compact, reembed, verify),
+    *(backup, rekey, compact, maintain, reembed, verify),
     *(events, models, demo),
 ):
     engram.add_command(command)

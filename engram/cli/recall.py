@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from engram.models import Filters
 
 _MODES = ("hybrid", "cosine", "spreading")
+_ACCURACIES = ("exact", "high", "fast")
 
 
 @click.command(cls=Command)
@@ -39,6 +41,13 @@ _MODES = ("hybrid", "cosine", "spreading")
     default="hybrid",
     show_default=True,
     help="Meaning and words, meaning alone, or meaning and what is linked to it.",
+)
+@click.option(
+    "--accuracy",
+    type=click.Choice(_ACCURACIES),
+    default="high",
+    show_default=True,
+    help="How sure to be that nothing nearer in meaning was missed.",
 )
 @click.option("--depth", type=int, default=2, show_default=True, help="Hops of spreading.")
 @click.option(
@@ -73,6 +82,7 @@ def recall(
     *,
     count: int,
     mode: str,
+    accuracy: str,
     depth: int,
     decay: float,
     as_of: str | None,
@@ -94,6 +104,7 @@ def recall(
             query,
             count,
             mode=mode,
+            accuracy=accuracy,
             depth=depth,
             decay=decay,
             as_of=latest,
@@ -104,7 +115,9 @@ def recall(
     if as_json:
         asked = {"query": query, "k": count, "mode": mode, "as_of": latest}
         scope = {"agent_id": agent_id, "cross_agent": cross_agent}
-        print_document({**asked, **scope, "results": result_documents(results)})
+        certificate = results[0].certificate if results else None
+        how = {"certificate": certificate and asdict(certificate)}
+        print_document({**asked, **scope, **how, "results": result_documents(results)})
         return
     limit = "" if as_of is None else f", as-of={as_of}"
     line(f'Recalling "{query}"  (k={count}, mode={mode}{limit})')

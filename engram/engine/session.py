@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
+    from pathlib import Path
     from types import TracebackType
 
     import numpy as np
@@ -207,8 +208,8 @@ class Session:
         if self._index is None:
             stored = self._store.model()
             assert stored is not None  # noqa: S101 - the caller saw that there is one
-            folder = None if self._store.encrypted else self._store.index_folder
-            self._index = EpisodeIndex(self._store, stored, Shelf(folder), self._budget)
+            shelf = Shelf(self._index_folder)
+            self._index = EpisodeIndex(self._store, stored, shelf, self._budget)
             self._upkeep = Upkeep(self._index)
         return self._index
 
@@ -237,6 +238,11 @@ class Session:
         if upkeep is not None:
             upkeep.maintain()
 
+    @property
+    def _index_folder(self) -> Path | None:
+        """Where files derived from the store are, for a large one; None where there are none."""
+        return None if self._store.encrypted else self._store.index_folder
+
     def _drop_index(self) -> None:
         """Let go of the index: the store is under another key now, or under none."""
         if self._upkeep is not None:
@@ -254,7 +260,7 @@ class Session:
         """Leave nothing of what was erased in any file; return whether that was possible."""
         with self._store.reading():
             due = self._store.has_residue
-        folder = self._store.index_folder
+        folder = self._index_folder
         if due and folder is not None and folder.is_dir():
             upkeep = self._kept_up()
             if upkeep is not None:

@@ -105,16 +105,24 @@ class EpisodeIndex:
         if last == self.covered:
             return
         try:
-            if self.covered == 0:
-                self._open()
-            self._replay()
-            self._extend()
+            try:
+                self._catch_up()
+            except Damaged:
+                self.shelf.distrust()
+                self.clear()
+                self._catch_up()
         except BaseException:
             # Half a change applied twice would be a wrong index: start over next time.
             self.clear()
             raise
         self._selections.clear()
         self.covered = last
+
+    def _catch_up(self) -> None:
+        if self.covered == 0:
+            self._open()
+        self._replay()
+        self._extend()
 
     def start_over(self) -> None:
         """Let go of everything and build it from the store: a kept file is not what was written."""
@@ -124,10 +132,7 @@ class EpisodeIndex:
 
     def _open(self) -> None:
         """Take what the shelf holds for this state of the store."""
-        try:
-            found = self.shelf.open(self.store.snapshot(), self.model)
-        except Damaged:
-            return
+        found = self.shelf.open(self.store.snapshot(), self.model)
         if found is not None:
             self.covered, self.segments = found.covered, found.segments
             self.tail = Tail(found.after, self.model.dim)

@@ -109,8 +109,10 @@ class ArraysWriter:
         size = (self._head_pages + page) * PAGE + page * _SUM.itemsize
         handle = os.open(self._temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         try:
-            # Room is taken now: a full disk must be an error here, not a fault in the mapping.
-            os.posix_fallocate(handle, 0, size)
+            os.ftruncate(handle, size)
+            if hasattr(os, "posix_fallocate"):
+                # Room is taken now: a full disk must be an error, not a fault in the mapping.
+                os.posix_fallocate(handle, 0, size)
             self._map = mmap.mmap(handle, size)
         except BaseException:
             self._temporary.unlink(missing_ok=True)

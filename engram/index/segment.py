@@ -54,6 +54,10 @@ _PER_EPISODE: Final = ("keys", "agents", "times", "origins", "salience", "valenc
 _PER_CHUNK: Final = ("high", "low", "scales", "errors")
 
 
+class Stopped(Exception):  # noqa: N818 - no error: somebody asked for it
+    """A merge was given up."""
+
+
 class Segment:
     """A run of episodes.
 
@@ -132,6 +136,16 @@ class Segment:
         bits = np.array(self.arrays.whole("bits"))
         self.arrays.release("bits")
         return bits
+
+    @cached_property
+    def scales(self) -> NDArray[np.float32]:
+        """The chunks' code units, in memory of their own: rows of a scan lie anywhere in them."""
+        return np.array(self.arrays.whole("scales"))
+
+    @cached_property
+    def errors(self) -> NDArray[np.float32]:
+        """The bounds of the chunks' rounding, likewise."""
+        return np.array(self.arrays.whole("errors"))
 
     @cached_property
     def scratch(self) -> NDArray[np.uint16]:
@@ -275,6 +289,7 @@ def merge(
     live: Sequence[NDArray[np.bool_] | None],
     path: Path | None,
     identity: str,
+    stop: Callable[[], bool],
 ) -> Segment | None:
     """Return one segment in the place of consecutive ones, without their forgotten episodes.
 
@@ -285,11 +300,13 @@ def merge(
         live: Which of their rows to keep.
         path: The file it gets; None keeps it in memory.
         identity: What its readers must ask for.
+        stop: Asked now and then whether to give up.
 
     Returns:
         The new segment, None when nothing is left.
 
     Raises:
+        Stopped: It was given up; no file is left.
         OSError: The file cannot be written.
     """
     rows = [
@@ -321,10 +338,10 @@ def merge(
     facts = _facts(small | {"scales": np.empty(total)}, int(found.lengths.sum()))
     if path is None:
         named = {name: np.empty(shape, dtype) for name, (dtype, shape) in layout.items()}
-        _fill(named, small, segments, chunks)
+        _fill(named, small, segments, chunks, stop)
         return Segment(HeldArrays(facts, named))
     with ArraysWriter(path, identity, facts, layout) as file:
-        _fill(file, small, segments, chunks)
+        _fill(file, small, segments, chunks, stop)
         file.finish()
     return Segment(MappedArrays(path, identity))
 
@@ -359,6 +376,7 @@ def _fill(
     small: _Named,
     segments: Sequence[Segment],
     chunks: Sequence[NDArray[np.int64]],
+    stop: Callable[[], bool],
 ) -> None:
     """Fill the arrays of a merged segment, the large ones in slices."""
     for name, array in small.items():
@@ -367,6 +385,8 @@ def _fill(
     for one, kept in zip(segments, chunks, strict=True):
         same = np.array_equal(one.arrays.whole("centre"), small["centre"])
         for first in range(0, len(kept), _SLICE):
+            if stop():
+                raise Stopped
             chosen = kept[first : first + _SLICE]
             place = slice(at, at + len(chosen))
             at += len(chosen)

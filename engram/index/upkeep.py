@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from engram.errors import Busy, Closed, Forked, StoreFull
+from engram.errors import EngramError
 from engram.index import segment as segments
+from engram.index.mapped import Damaged
 from engram.index.segment import Segment
 from engram.index.shelf import Contents
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from engram.index.episode_index import EpisodeIndex
 
@@ -51,6 +52,10 @@ def due(found: Sequence[Segment], most: int | None = None) -> list[Segment]:
     return []
 
 
+def _never() -> bool:
+    return False
+
+
 class Upkeep:
     """Keeps one index in shape.
 
@@ -66,23 +71,25 @@ class Upkeep:
         self._working = threading.Lock()
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
+        # The segments that were merged and published as far as they can be.
+        self._seen_to: list[Segment] = []
 
     def start(self) -> None:
         """Work in the background if there is anything to do; called outside any transaction."""
+        index = self._index
         if self._working.locked() or self._stop.is_set():
             return
-        index = self._index
-        if due(index.segments) or self._unpublished() or index.graphs.due() is not None:
+        if index.segments != self._seen_to or index.graphs.due() is not None:
             self._thread = threading.Thread(target=self._run, name="engram-upkeep", daemon=True)
             self._thread.start()
 
     def _run(self) -> None:
-        # A store that is busy, full or closed meanwhile: a later recall starts this again.
-        with suppress(Busy, Closed, Forked, StoreFull):
-            self._work(None)
+        # A store that is busy, full, closed: whoever needs the index meets that, or starts anew.
+        with suppress(EngramError, segments.Stopped):
+            self._work(None, self._stop.is_set)
 
     def stop(self) -> None:
-        """Let the background finish its merge and do no more."""
+        """Let the background give up what it does, and do no more."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
@@ -117,31 +124,34 @@ class Upkeep:
             # A graph holds whole vectors, forgotten ones too.
             index.graphs.kept.clear()
             for one in old:
-                self._merge([one])
+                self._merge([one], _never)
             if not self._publish():
                 index.shelf.clear()
 
-    def _work(self, most: int | None) -> None:
+    def _work(self, most: int | None, stop: Callable[[], bool] = _never) -> None:
         with self._working:
-            while not (most is None and self._stop.is_set()) and (
-                old := due(self._index.segments, most)
-            ):
-                self._merge(old)
-            while not self._stop.is_set() and (agent := self._index.graphs.due()) is not None:
-                self._index.graphs.make(self._index, agent, self._stop.is_set)
+            while old := due(self._index.segments, most):
+                self._merge(old, stop)
+            while most is None and (agent := self._index.graphs.due()) is not None:
+                self._index.graphs.make(self._index, agent, stop)
             if self._unpublished():
                 self._publish()
+            self._seen_to = list(self._index.segments)
 
-    def _merge(self, old: list[Segment]) -> None:
+    def _merge(self, old: list[Segment], stop: Callable[[], bool]) -> None:
         index = self._index
         with index.store.reading():
             before = [None if one.live is None else one.live.copy() for one in old]
         path, identity = index.shelf.room()
         try:
-            new = segments.merge(old, before, path, identity)
+            new = segments.merge(old, before, path, identity, stop)
         except OSError:
             index.shelf.give_up()
-            new = segments.merge(old, before, None, identity)
+            new = segments.merge(old, before, None, identity, stop)
+        except Damaged:
+            with index.store.reading():
+                index.start_over()
+            return
         with index.store.reading():
             if new is not None:
                 new = _without_forgotten(new, old, before)

@@ -370,7 +370,7 @@ def _sketched(
     keep = max(_COARSE_LEAST, _COARSE * query.k)
     if len(rows) <= keep:
         return rows
-    scales = arrays.whole("scales")
+    scales = segment.scales
     if query.frugal:
         mine = rows if owners is None else owners[rows]
         high = arrays.read("high", rows)
@@ -388,7 +388,7 @@ def _codes(part: Segment, rows: NDArray[np.uint32] | None) -> _Codes:
             arrays.check(name, 0, part.chunks)
         else:
             arrays.check_rows(name, rows)
-    return _Codes(arrays["high"], arrays["low"], arrays.whole("scales"), arrays.whole("errors"))
+    return _Codes(arrays["high"], arrays["low"], part.scales, part.errors)
 
 
 def _read(segment: Segment, rows: NDArray[np.uint32], query: _Query) -> _Codes:
@@ -404,7 +404,7 @@ def _read(segment: Segment, rows: NDArray[np.uint32], query: _Query) -> _Codes:
     else:
         arrays.check_rows("high", rows)
         high = arrays["high"][rows]
-    return _Codes(high, low, arrays.whole("scales")[rows], arrays.whole("errors")[rows])
+    return _Codes(high, low, segment.scales[rows], segment.errors[rows])
 
 
 _REASONS: Final = {

@@ -19,6 +19,7 @@ READERS = {
     "backup": ["dest"],
     "rekey": ["--remove"],
     "compact": [],
+    "maintain": [],
     "verify": [],
     "export": ["dest"],
     "reembed": ["--model", "all-MiniLM-L6-v2-int8"],

@@ -52,6 +52,7 @@ COMMANDS = (
     ["prune"],
     ["backup", "copy.engram"],
     ["compact"],
+    ["maintain"],
     ["verify"],
     ["export", "lines"],
     ["reembed", "--model", "all-MiniLM-L6-v2-int8"],

@@ -31,6 +31,7 @@ COMMANDS = [
     "ingest",
     "inspect",
     "list-agents",
+    "maintain",
     "models",
     "observe",
     "prune",

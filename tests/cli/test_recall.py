@@ -40,6 +40,14 @@ def test_json_has_the_question_and_the_hits(run, store):
         "--as-of", "2026-01-01T14:00:00+02:00", "--json",
     ).document  # fmt: skip
     (hit,) = document.pop("results")
+    assert document.pop("certificate") == {
+        "accuracy": "high",
+        "strategy": "scan",
+        "exact": True,
+        "matching": 1,
+        "considered": 1,
+        "reason": "1 of 3 episodes match: every matching vector was compared",
+    }
     assert document == {
         "query": "ferry",
         "k": 1,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
+from small_segments import LIMITS
 from stand_ins import Clock, WordEmbedder
 
 from engram import Engram
@@ -77,6 +79,22 @@ def test_compact(run, path, tmp_path, monkeypatch):
     assert document["size_bytes_before"] > document["size_bytes"] == path.stat().st_size
     now = f"{path.stat().st_size // 1024} KB"
     assert run("compact", path).lines == [f"Compacted {path}: {now} before, {now} now"]
+
+
+def test_maintain(run, store, path, tmp_path, monkeypatch):
+    for module, name, value in LIMITS:
+        monkeypatch.setattr(module, name, value)
+    document = run("maintain", store, "--json").document
+    size = store.stat().st_size
+    assert document == {"path": str(store), "size_bytes": size, "index_bytes": 0}
+    lines = "".join(json.dumps({"content": f"note {n}"}) + "\n" for n in range(300))
+    (tmp_path / "notes.jsonl").write_text(lines)
+    run("ingest", path, tmp_path / "notes.jsonl")
+    folder = Path(f"{path}-index")
+    document = run("maintain", path, "--json").document
+    assert document["index_bytes"] == sum(f.stat().st_size for f in folder.iterdir()) > 0
+    size, index = (f"{document[name] // 1024} KB" for name in ("size_bytes", "index_bytes"))
+    assert run("maintain", path).lines == [f"Maintained {path}: {size}, index {index}"]
 
 
 def test_a_sound_store_is_said_to_be(run, store):
