@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from engram.index.adjacency import Adjacency
+from engram.index.distances import distance_bounds, true_distances
 from engram.index.episode_index import DEFAULT_BUDGET, EpisodeIndex
 from engram.index.mapped import Damaged
 from engram.index.shelf import Shelf
 from engram.index.upkeep import Upkeep
-from engram.index.vectors import ACCURACIES, Neighbours, distance_bounds, nearest, true_distances
+from engram.index.vectors import ACCURACIES, Neighbours, nearest
 
 __all__ = [
     "ACCURACIES",

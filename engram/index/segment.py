@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from engram._native import decode, encode, sign_bits
+from engram._native import encode, sign_bits
 from engram.index import words
 from engram.index.mapped import ArraysWriter, HeldArrays, MappedArrays
 from engram.storage import VectorBatch
@@ -40,22 +40,15 @@ if TYPE_CHECKING:
     from engram.index.mapped import Arrays
     from engram.storage import ColumnBatch
 
-    _Named = dict[str, NDArray[Any]]
+    Named = dict[str, NDArray[Any]]
 
 ZONE: Final = 1024
 UNEVEN: Final = np.float32(4e-6)
 """Unit vectors are that long to about a millionth: by so much products and distances may differ."""
 
-_WORD: Final = "word."
-_SLICE: Final = 65_536
-"""Rows copied at a time, so that a merge needs little memory and lets others run."""
-
-_PER_EPISODE: Final = ("keys", "agents", "times", "origins", "salience", "valence")
-_PER_CHUNK: Final = ("high", "low", "scales", "errors")
-
-
-class Stopped(Exception):  # noqa: N818 - no error: somebody asked for it
-    """A merge was given up."""
+WORD: Final = "word."
+PER_EPISODE: Final = ("keys", "agents", "times", "origins", "salience", "valence")
+PER_CHUNK: Final = ("high", "low", "scales", "errors")
 
 
 class Segment:
@@ -82,7 +75,7 @@ class Segment:
         self.tokens: int = arrays.facts["tokens"]
         self._checked_words: set[tuple[str, int]] = set()
         self.words = words.WordSegment(
-            {name[len(_WORD) :]: arrays[name] for name in arrays.names if name.startswith(_WORD)},
+            {name[len(WORD) :]: arrays[name] for name in arrays.names if name.startswith(WORD)},
             self._check_words,
         )
         if live is not None:
@@ -92,11 +85,11 @@ class Segment:
         """Check the elements `first` to `last`, both included, of an array of the words."""
         if (name, first) in self._checked_words:
             return
-        array = self.arrays[_WORD + name]
+        array = self.arrays[WORD + name]
         if last - first + 1 == len(array):
-            self.arrays.whole(_WORD + name)
+            self.arrays.whole(WORD + name)
         else:
-            self.arrays.check(_WORD + name, first, last + 1)
+            self.arrays.check(WORD + name, first, last + 1)
         # An array is either checked as a whole or by ranges that begin where a term does.
         self._checked_words.add((name, first))
 
@@ -191,9 +184,9 @@ class Segment:
         self.tokens -= int(self.words.lengths[gone].sum())
 
 
-def codes_of(vectors: NDArray[np.float32]) -> _Named:
+def codes_of(vectors: NDArray[np.float32]) -> Named:
     """Return the codes of vectors, float32[m, dim], as columns."""
-    named: _Named = dict(zip(_PER_CHUNK, encode(vectors), strict=True))
+    named: Named = dict(zip(PER_CHUNK, encode(vectors), strict=True))
     named["errors"] = named["errors"] + UNEVEN
     return named
 
@@ -225,8 +218,8 @@ def from_store(
         dim: Numbers in a vector.
     """
     batches = list(columns)
-    named: _Named = {
-        name: np.concatenate([getattr(batch, name) for batch in batches]) for name in _PER_EPISODE
+    named: Named = {
+        name: np.concatenate([getattr(batch, name) for batch in batches]) for name in PER_EPISODE
     }
     named["agents"] = named["agents"].astype(np.int32)
     found = words.build(bodies, tokenize)
@@ -238,12 +231,13 @@ def from_store(
     owners = np.searchsorted(named["keys"], given.episodes)
     if len(owners) != len(bodies) or (owners != np.arange(len(bodies))).any():
         named["owners"] = owners.astype(np.uint32)
-    named |= _derived(named["agents"], named["times"])
-    named |= {_WORD + name: array for name, array in found.arrays.items()}
-    return Segment(HeldArrays(_facts(named, int(found.lengths.sum())), named))
+    named |= derived(named["agents"], named["times"])
+    named |= {WORD + name: array for name, array in found.arrays.items()}
+    return Segment(HeldArrays(facts_of(named, int(found.lengths.sum())), named))
 
 
-def _facts(named: Mapping[str, NDArray[Any]], tokens: int) -> dict[str, int]:
+def facts_of(named: Mapping[str, NDArray[Any]], tokens: int) -> dict[str, int]:
+    """Return what is kept beside a segment's arrays."""
     keys = named["keys"]
     return {
         "rows": len(keys),
@@ -254,10 +248,10 @@ def _facts(named: Mapping[str, NDArray[Any]], tokens: int) -> dict[str, int]:
     }
 
 
-def _derived(agents: NDArray[np.int32], times: NDArray[np.int64]) -> _Named:
+def derived(agents: NDArray[np.int32], times: NDArray[np.int64]) -> Named:
     """Return the arrays that follow from the agents and the times."""
     ids, counts = np.unique(agents, return_counts=True)
-    named: _Named = {
+    named: Named = {
         "agent_ids": ids.astype(np.int64),
         "agent_starts": np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
     }
@@ -282,122 +276,3 @@ def write(segment: Segment, path: Path, identity: str) -> Segment:
             file[name][...] = arrays[name]
         file.finish()
     return Segment(MappedArrays(path, identity), segment.live)
-
-
-def merge(
-    segments: Sequence[Segment],
-    live: Sequence[NDArray[np.bool_] | None],
-    path: Path | None,
-    identity: str,
-    stop: Callable[[], bool],
-) -> Segment | None:
-    """Return one segment in the place of consecutive ones, without their forgotten episodes.
-
-    Works on what never changes, so it needs no transaction.
-
-    Args:
-        segments: In order.
-        live: Which of their rows to keep.
-        path: The file it gets; None keeps it in memory.
-        identity: What its readers must ask for.
-        stop: Asked now and then whether to give up.
-
-    Returns:
-        The new segment, None when nothing is left.
-
-    Raises:
-        Stopped: It was given up; no file is left.
-        OSError: The file cannot be written.
-    """
-    rows = [
-        np.arange(one.rows) if mask is None else np.flatnonzero(mask)
-        for one, mask in zip(segments, live, strict=True)
-    ]
-    if not sum(map(len, rows)):
-        return None
-    small: _Named = {
-        name: np.concatenate(
-            [one.arrays.whole(name)[kept] for one, kept in zip(segments, rows, strict=True)]
-        )
-        for name in _PER_EPISODE
-    }
-    small |= _derived(small["agents"], small["times"])
-    chunks = [_chunks(one, mask) for one, mask in zip(segments, live, strict=True)]
-    owners = _owners(segments, live, chunks)
-    if owners is not None:
-        small["owners"] = owners
-    largest = max(segments, key=lambda one: one.chunks)
-    small["centre"] = np.array(largest.arrays.whole("centre"))
-    found = words.merge([one.words for one in segments], live)
-    small |= {_WORD + name: array for name, array in found.arrays.items()}
-    total = sum(map(len, chunks))
-    layout = {name: (array.dtype, array.shape) for name, array in small.items()}
-    for name in ("bits", *_PER_CHUNK):
-        like = largest.arrays[name]
-        layout[name] = (like.dtype, (total, *like.shape[1:]))
-    facts = _facts(small | {"scales": np.empty(total)}, int(found.lengths.sum()))
-    if path is None:
-        named = {name: np.empty(shape, dtype) for name, (dtype, shape) in layout.items()}
-        _fill(named, small, segments, chunks, stop)
-        return Segment(HeldArrays(facts, named))
-    with ArraysWriter(path, identity, facts, layout) as file:
-        _fill(file, small, segments, chunks, stop)
-        file.finish()
-    return Segment(MappedArrays(path, identity))
-
-
-def _chunks(segment: Segment, live: NDArray[np.bool_] | None) -> NDArray[np.int64]:
-    """Return the chunks of the episodes to keep."""
-    if live is None:
-        return np.arange(segment.chunks)
-    owners = segment.owners
-    return np.flatnonzero(live if owners is None else live[owners])
-
-
-def _owners(
-    segments: Sequence[Segment],
-    live: Sequence[NDArray[np.bool_] | None],
-    chunks: Sequence[NDArray[np.int64]],
-) -> NDArray[np.uint32] | None:
-    """Return the new rows of the kept chunks' episodes, None where each has one chunk."""
-    if all(one.owners is None for one in segments):
-        return None
-    parts, before = [], 0
-    for one, mask, kept in zip(segments, live, chunks, strict=True):
-        old = kept if one.owners is None else one.owners[kept]
-        new = np.arange(one.rows) if mask is None else np.cumsum(mask) - 1
-        parts.append(new[old] + before)
-        before += one.rows if mask is None else int(np.count_nonzero(mask))
-    return np.concatenate(parts).astype(np.uint32)
-
-
-def _fill(
-    target: _Named | ArraysWriter,
-    small: _Named,
-    segments: Sequence[Segment],
-    chunks: Sequence[NDArray[np.int64]],
-    stop: Callable[[], bool],
-) -> None:
-    """Fill the arrays of a merged segment, the large ones in slices."""
-    for name, array in small.items():
-        target[name][...] = array
-    at = 0
-    for one, kept in zip(segments, chunks, strict=True):
-        same = np.array_equal(one.arrays.whole("centre"), small["centre"])
-        for first in range(0, len(kept), _SLICE):
-            if stop():
-                raise Stopped
-            chosen = kept[first : first + _SLICE]
-            place = slice(at, at + len(chosen))
-            at += len(chosen)
-            for name in _PER_CHUNK:
-                one.arrays.check(name, int(chosen[0]), int(chosen[-1]) + 1)
-                target[name][place] = one.arrays[name][chosen]
-            if same:
-                one.arrays.check("bits", int(chosen[0]), int(chosen[-1]) + 1)
-                target["bits"][place] = one.arrays["bits"][chosen]
-                continue
-            dim = len(small["centre"])
-            high, low, scales = (target[name][place] for name in ("high", "low", "scales"))
-            vectors = decode(high, low, scales, dim)
-            target["bits"][place] = sign_bits(vectors, small["centre"])

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engram.errors import EngramError
-from engram.index import segment as segments
 from engram.index.mapped import Damaged
+from engram.index.merging import Stopped, merge
 from engram.index.segment import Segment
 from engram.index.shelf import Contents
 
@@ -85,7 +85,7 @@ class Upkeep:
 
     def _run(self) -> None:
         # A store that is busy, full, closed: whoever needs the index meets that, or starts anew.
-        with suppress(EngramError, segments.Stopped):
+        with suppress(EngramError, Stopped):
             self._work(None, self._stop.is_set)
 
     def stop(self) -> None:
@@ -144,10 +144,10 @@ class Upkeep:
             before = [None if one.live is None else one.live.copy() for one in old]
         path, identity = index.shelf.room()
         try:
-            new = segments.merge(old, before, path, identity, stop)
+            new = merge(old, before, path, identity, stop)
         except OSError:
             index.shelf.give_up()
-            new = segments.merge(old, before, None, identity, stop)
+            new = merge(old, before, None, identity, stop)
         except Damaged:
             with index.store.reading():
                 index.start_over()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -19,16 +19,15 @@ from engram._native import (
     coarse_nearest,
     code_candidates,
     hamming_nearest,
-    query_codes,
     sign_bits,
     top_k,
 )
 from engram.arrays import distinct
-from engram.index.segment import UNEVEN
+from engram.index.codes import Codes, QueryCodes, chunks_of, codes_of_rows
+from engram.index.distances import true_distances
 from engram.index.selection import Selection
 from engram.index.tail import Tail
 from engram.models import Certificate
-from engram.storage import VectorBatch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -75,15 +74,6 @@ class Neighbours:
     certificate: Certificate
 
 
-class _Codes(NamedTuple):
-    """The codes of chunks, as `code_candidates` takes them."""
-
-    high: NDArray[np.uint8]
-    low: NDArray[np.uint8]
-    scales: NDArray[np.float32]
-    errors: NDArray[np.float32]
-
-
 class _Query:
     """A query in the forms that the kernels take."""
 
@@ -92,9 +82,7 @@ class _Query:
         self.vector = vector
         self.k = k
         self.accuracy = accuracy
-        self.codes, self.scale = query_codes(vector)
-        # Half a unit in each number, against a vector a little longer than one.
-        self.rounding = 0.51 * self.scale * math.sqrt(len(vector)) + UNEVEN
+        self.codes = QueryCodes(vector)
         self.considered = 0
         self.sketched = False
 
@@ -192,115 +180,19 @@ def _newer(part: Segment | Tail, one: Selection, watermark: int) -> NDArray[np.u
     return rows if mask is None else rows[mask[first:]]
 
 
-def true_distances(
-    index: EpisodeIndex, vector: NDArray[np.float32], episodes: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Return each episode's distance, float64[n], exact to zero; inf where it has no vector.
-
-    Args:
-        index: The index.
-        vector: As for `nearest`.
-        episodes: int64[n], keys in any order.
-    """
-    found = np.full(len(episodes), np.inf)
-    recent = episodes >= index.tail.first
-    for batch, here in (
-        (_of_tail(index.tail, episodes[recent]), recent),
-        (_of_store(index, episodes[~recent]), ~recent),
-    ):
-        if not len(batch.episodes):
-            continue
-        apart = batch.vectors.astype(np.float64) - vector
-        each = np.sqrt(np.einsum("ij,ij->i", apart, apart))
-        starts = np.flatnonzero(np.diff(batch.episodes, prepend=-1))
-        nearest_chunk = np.minimum.reduceat(each, starts)
-        present = batch.episodes[starts]
-        asked = np.flatnonzero(here)
-        places = np.searchsorted(present, episodes[asked])
-        places[places == len(present)] = 0
-        known = present[places] == episodes[asked]
-        found[asked[known]] = nearest_chunk[places[known]]
-    return found
-
-
-def distance_bounds(
-    index: EpisodeIndex, vector: NDArray[np.float32], episodes: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return between what each episode's distance certainly lies, two float64[n].
-
-    Takes a fraction of the time of `true_distances`, which reads the store.
-
-    Args:
-        index: The index.
-        vector: As for `nearest`.
-        episodes: int64[n], keys, ascending; all of them are in the index.
-
-    Raises:
-        Damaged: A segment's file is not what was written.
-    """
-    least, most = np.full(len(episodes), np.inf), np.full(len(episodes), np.inf)
-    query = _Query(vector, len(episodes), "exact", frugal=index.frugal)
-    for part in index.parts:
-        first, end = np.searchsorted(episodes, (part.first, part.last + 1)).tolist()
-        keys = episodes[first:end]
-        if isinstance(part, Tail):
-            least[first:end] = most[first:end] = true_distances(index, vector, keys)
-        elif len(keys):
-            nearer, further = _bounds(part, np.searchsorted(part.keys, keys), query)
-            least[first:end], most[first:end] = nearer, further
-    return least, most
-
-
-def _bounds(
-    segment: Segment, places: NDArray[np.int64], query: _Query
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the least and the most distance of a segment's episodes, by their codes."""
-    rows = places.astype(np.uint32)
-    owners = segment.owners
-    chunks = rows if owners is None else _chunks(owners, rows)
-    codes = _codes(segment, chunks)
-    # So many results as there are rows: every row is one of them.
-    found, products = code_candidates(
-        *codes, query.codes, query.scale, chunks, None, None, len(chunks), 1.0
-    )
-    error = codes.errors[found] + query.rounding
-    mine = found if owners is None else owners[found]
-    starts = np.flatnonzero(np.diff(mine.astype(np.int64), prepend=-1))
-    highest = np.maximum.reduceat(products + error, starts).astype(np.float64)
-    lowest = np.maximum.reduceat(products - error, starts).astype(np.float64)
-    least, most = (np.sqrt(np.maximum(0.0, 2.0 - 2.0 * bound)) for bound in (highest, lowest))
-    present = np.searchsorted(rows, mine[starts])
-    nearer, further = np.full(len(rows), np.inf), np.full(len(rows), np.inf)
-    nearer[present], further[present] = least, most
-    return nearer, further
-
-
-def _of_store(index: EpisodeIndex, episodes: NDArray[np.int64]) -> VectorBatch:
-    """Return the vectors of some episodes, by ascending keys."""
-    return index.store.embeddings.of(np.sort(episodes), index.model)
-
-
-def _of_tail(tail: Tail, episodes: NDArray[np.int64]) -> VectorBatch:
-    """Return the vectors of some of a tail's episodes, by ascending keys."""
-    rows = np.searchsorted(tail.keys, np.sort(episodes)).astype(np.uint32)
-    if tail.owners is not None:
-        rows = _chunks(tail.owners, rows)
-        return VectorBatch(tail.keys[tail.owners[rows]], tail.vectors[rows])
-    return VectorBatch(tail.keys[rows], tail.vectors[rows])
-
-
 def _candidates(part: Segment | Tail, one: Selection, query: _Query) -> NDArray[np.int64]:
     """Return the keys of the episodes of a part that can be among the nearest."""
     if isinstance(part, Tail):
         return _nearest_of_tail(part, one, query)
     owners = part.owners
-    rows = one.rows if one.rows is None or owners is None else _chunks(owners, one.rows)
+    rows = one.rows if one.rows is None or owners is None else chunks_of(owners, one.rows)
     mask = part.live if rows is None and one.mask is None else one.mask
     certainty = 1.0
     if rows is None and query.accuracy != "exact" and part.chunks > _SCANNED:
         left = query.rows_left(one.count)
         if left * 4 < one.count:
             rows = _sketched(part, mask, owners, left, query)
+        if rows is not None:
             mask = None
             certainty = min(1.0, _DEVIATIONS / math.sqrt(len(query.vector)))
             query.sketched = True
@@ -317,7 +209,7 @@ def _nearest_of_tail(tail: Tail, one: Selection, query: _Query) -> NDArray[np.in
     if rows is None and (mask := tail.live if one.mask is None else one.mask) is not None:
         rows = np.flatnonzero(mask).astype(np.uint32)
     if rows is not None and owners is not None:
-        rows = _chunks(owners, rows)
+        rows = chunks_of(owners, rows)
     query.considered += tail.chunks if rows is None else len(rows)
     keys = tail.keys if owners is None else tail.keys[owners]
     listed = None if rows is None else rows.astype(np.int64)
@@ -333,26 +225,17 @@ def _compared(
     certainty: float,
 ) -> NDArray[np.uint32]:
     """Return which of some chunks can belong to the nearest episodes, by their codes."""
-    asked = (query.codes, query.scale)
+    asked = query.codes.asked
     if rows is not None and query.reads(rows):
         codes = _read(part, rows, query)
         mine = rows if owners is None else owners[rows]
         return rows[code_candidates(*codes, *asked, None, None, mine, query.k, certainty)[0]]
-    codes = _codes(part, rows)
+    codes = codes_of_rows(part, rows)
     near = code_candidates(*codes, *asked, rows, mask, owners, query.k, certainty)[0]
     if query.frugal:
         part.arrays.release("high")
         part.arrays.release("low")
     return near
-
-
-def _chunks(owners: NDArray[np.uint32], rows: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Return the chunks of some episodes, ascending."""
-    starts = np.searchsorted(owners, rows, side="left")
-    counts = np.searchsorted(owners, rows, side="right") - starts
-    offsets = np.cumsum(counts) - counts
-    chunks = np.repeat(starts - offsets, counts) + np.arange(counts.sum())
-    return chunks.astype(np.uint32)
 
 
 def _sketched(
@@ -361,13 +244,18 @@ def _sketched(
     owners: NDArray[np.uint32] | None,
     left: int,
     query: _Query,
-) -> NDArray[np.uint32]:
-    """Return the rows that sign bits, and then half codes, leave over."""
+) -> NDArray[np.uint32] | None:
+    """Return the rows that sign bits, and then half codes, leave over.
+
+    None where they are of fewer episodes than were asked for: those have many chunks each.
+    """
     arrays = segment.arrays
     signs = sign_bits(query.vector[None, :], arrays.whole("centre"))[0]
     bits = arrays.whole("bits") if query.frugal else segment.bits
     rows = hamming_nearest(bits, signs, mask, owners, left, segment.scratch)
     keep = max(_COARSE_LEAST, _COARSE * query.k)
+    if owners is not None and len(distinct(owners[rows])) < query.k:
+        return None
     if len(rows) <= keep:
         return rows
     scales = segment.scales
@@ -375,23 +263,12 @@ def _sketched(
         mine = rows if owners is None else owners[rows]
         high = arrays.read("high", rows)
         every = np.arange(len(rows), dtype=np.uint32)
-        return rows[coarse_nearest(high, scales[rows], query.codes, every, mine, keep)]
+        return rows[coarse_nearest(high, scales[rows], query.codes.asked[0], every, mine, keep)]
     arrays.check_rows("high", rows)
-    return coarse_nearest(arrays["high"], scales, query.codes, rows, owners, keep)
+    return coarse_nearest(arrays["high"], scales, query.codes.asked[0], rows, owners, keep)
 
 
-def _codes(part: Segment, rows: NDArray[np.uint32] | None) -> _Codes:
-    """Return the codes of a segment, those of the given rows checked."""
-    arrays = part.arrays
-    for name in ("high", "low"):
-        if rows is None:
-            arrays.check(name, 0, part.chunks)
-        else:
-            arrays.check_rows(name, rows)
-    return _Codes(arrays["high"], arrays["low"], part.scales, part.errors)
-
-
-def _read(segment: Segment, rows: NDArray[np.uint32], query: _Query) -> _Codes:
+def _read(segment: Segment, rows: NDArray[np.uint32], query: _Query) -> Codes:
     """Return the codes of some rows in copies.
 
     The lower halves are read from the file: after sign bits so few are needed that mapping them
@@ -404,7 +281,7 @@ def _read(segment: Segment, rows: NDArray[np.uint32], query: _Query) -> _Codes:
     else:
         arrays.check_rows("high", rows)
         high = arrays["high"][rows]
-    return _Codes(high, low, segment.scales[rows], segment.errors[rows])
+    return Codes(high, low, segment.scales[rows], segment.errors[rows])
 
 
 _REASONS: Final = {
