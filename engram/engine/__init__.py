@@ -20,7 +20,8 @@ class Engram(EpisodeMemory, FactMemory, Cognition, Erasure, Transfer, Reembeddin
     or call `close`.
 
     Args:
-        path: The store file, made when missing; ":memory:" lives with the instance.
+        path: The store file, made when missing; ":memory:" lives with the instance. A store of
+            more than 4,096 episodes gets a folder beside it, for its index, unless it is encrypted.
         embedder_model: Name of a local model, or a folder with an ONNX file and a tokenizer. None
             is the model the store was written with; for a new store bge-small if it is on this
             machine, else the packaged all-MiniLM-L6-v2.

@@ -141,7 +141,8 @@ class EpisodeMemory(Session):
         """Erase an episode: its text, vectors, labels, full-text entries and access log.
 
         The text of every logged query that returned it goes too. Everything is overwritten; copies
-        that SQLite may have left when it moved rows go when the store is closed, see `compact`.
+        that SQLite may have left when it moved rows, and what the index has of it, go when the
+        store is closed, see `compact`.
 
         Raises:
             NotFound: No episode has this id, or it is not this agent's.

@@ -23,10 +23,11 @@ class Erasure(Session):
         * the entity, its aliases and its edges;
         * the text of logged queries that returned an erased episode or contain a name.
 
-        When this returns, the erased bytes are in no file of the store, for which a store of up to
-        256 MiB is rebuilt. `ForgetResult.wiped` is False where it is larger, or where another
-        connection was in the way for longer than the busy timeout; `compact` does it then. Backups
-        and exports made before are files of their own.
+        When this returns, the erased bytes are in no file of the store, for which parts of the
+        index that held them are made anew and a store of up to 256 MiB is rebuilt.
+        `ForgetResult.wiped` is False where it is larger, or where another connection was in the way
+        for longer than the busy timeout; `compact` does it then. Backups and exports made before
+        are files of their own.
 
         Args:
             name: The name, or an alias of it.
@@ -65,9 +66,9 @@ class Erasure(Session):
     def compact(self) -> None:
         """Rebuild the file so that it takes no more room than its contents.
 
-        Erased text is gone before that (see `forget`); this gives its room back. Other connections
-        may be open and read on. Costs time, and for as long as it runs memory, in the size of the
-        store.
+        Erased text is gone before that (see `forget`); this gives its room back. The index is
+        brought up to date as by `maintain`. Other connections may be open and read on. Costs time,
+        and for as long as it runs memory, in the size of the store.
 
         Raises:
             Busy: Another connection writes for longer than the busy timeout; nothing changed.
