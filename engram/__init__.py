@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from engram._version import __version__
 from engram.models import (
+    Certificate,
     CompressionRun,
     Episode,
     EpisodePage,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AnthropicAdapter",
     "AsyncEngram",
+    "Certificate",
     "CompressionRun",
     "DecayConfig",
     "DeepSeekAdapter",

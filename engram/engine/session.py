@@ -258,14 +258,18 @@ class Session:
 
     def _wipe(self) -> bool:
         """Leave nothing of what was erased in any file; return whether that was possible."""
+        scrubbed = self._scrub()
+        return self._store.wipe() and scrubbed
+
+    def _scrub(self) -> bool:
+        """Leave nothing of what was erased in what is derived; return whether that was possible."""
         with self._store.reading():
-            due = self._store.has_residue
+            due = self._store.erased_up_to()
         folder = self._index_folder
-        if due and folder is not None and folder.is_dir():
-            upkeep = self._kept_up()
-            if upkeep is not None:
-                upkeep.scrub()
-        return self._store.wipe()
+        if due is None or folder is None or not folder.is_dir():
+            return True
+        upkeep = self._kept_up()
+        return upkeep is None or upkeep.scrub(due)
 
     @contextmanager
     def _storing(

@@ -14,6 +14,7 @@ import numpy as np
 
 from engram.arrays import distinct
 from engram.index.proximity import ProximityGraph, available
+from engram.index.shelf import KeptGraph
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from engram.index.episode_index import EpisodeIndex
+    from engram.index.segment import Segment
+    from engram.index.tail import Tail
 
 GRAPH_FROM: Final = 300_000
 """Vectors of a partition from which a graph is faster."""
@@ -43,11 +46,11 @@ class Graphs:
     Everything but building runs inside the store's transactions, which take turns.
 
     Attributes:
-        kept: The identity of each graph that is in a file, and its watermark.
+        kept: The graphs that are in files.
     """
 
     def __init__(self) -> None:
-        self.kept: dict[int, tuple[str, int]] = {}
+        self.kept: dict[int, KeptGraph] = {}
         self._wanted: set[int] = set()
         self._ready: dict[int, tuple[ProximityGraph, int]] = {}
 
@@ -55,10 +58,15 @@ class Graphs:
         """Return a partition whose graph is to be made, None when there is none."""
         return min(self._wanted - self._ready.keys(), default=None)
 
+    def drop_older(self, erased: int) -> None:
+        """Keep no file of a graph made before an erasure: a graph holds whole vectors."""
+        self.kept = {agent: one for agent, one in self.kept.items() if one.covered >= erased}
+
     def want(self, index: EpisodeIndex, agent: int) -> None:
         """Ask for the graph of a partition, if it pays and there is room for it."""
-        vectors = sum(part.chunks for part in index.parts)
-        size = vectors * (index.model.dim * _FLOAT_BYTES + _LINK_BYTES)
+        vectors = sum(_vectors_of(part, agent) for part in index.parts)
+        others = sum(len(graph) for graph, _ in self._ready.values())
+        size = (vectors + others) * (index.model.dim * _FLOAT_BYTES + _LINK_BYTES)
         if vectors >= GRAPH_FROM and index.size + size <= index.budget and available():
             self._wanted.add(agent)
 
@@ -88,21 +96,27 @@ class Graphs:
             index.refresh()
             kept = self.kept.get(agent)
             labels, watermark = _labels(index, agent), index.tail.last
-        graph = None
-        if kept is not None:
-            graph = index.shelf.graph(kept[0])
-            watermark = kept[1] if graph is not None else watermark
+            covered = index.covered
+        graph = None if kept is None else index.shelf.graph(kept.identity)
+        if kept is not None and graph is not None:
+            watermark = kept.watermark
         if graph is None:
             graph = ProximityGraph.build(
                 index.model.dim, labels, _vectors(index, labels), stop=stop
             )
             identity = None if graph is None else index.shelf.keep_graph(graph)
             if identity is not None:
-                self.kept[agent] = identity, watermark
+                self.kept[agent] = KeptGraph(identity, watermark, covered)
         with index.store.reading():
             self._wanted.discard(agent)
             if graph is not None:
                 self._ready[agent] = graph, watermark
+
+
+def _vectors_of(part: Segment | Tail, agent: int) -> int:
+    """Return how many vectors of an agent a part has, about."""
+    rows = part.agent_rows(agent)
+    return part.chunks if rows is None else len(rows) * part.chunks // max(part.rows, 1)
 
 
 def _labels(index: EpisodeIndex, agent: int) -> NDArray[np.int64]:

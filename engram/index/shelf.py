@@ -38,6 +38,20 @@ _GRAPH: Final = ".graph"
 _LOCK: Final = "lock"
 
 
+class KeptGraph(NamedTuple):
+    """A graph in a file.
+
+    Attributes:
+        identity: What its file is called.
+        watermark: The key up to which it knows the episodes.
+        covered: The change sequence it was made at.
+    """
+
+    identity: str
+    watermark: int
+    covered: int
+
+
 class Contents(NamedTuple):
     """What a manifest says.
 
@@ -45,13 +59,13 @@ class Contents(NamedTuple):
         covered: The change sequence up to which forgotten episodes are marked.
         after: The key of the last episode covered.
         segments: The segments, in order.
-        graphs: The identity of each partition's graph, by agent, and its watermark.
+        graphs: The graph of each partition that has one, by agent.
     """
 
     covered: int
     after: int
     segments: list[Segment]
-    graphs: dict[int, tuple[str, int]]
+    graphs: dict[int, KeptGraph]
 
 
 class Shelf:
@@ -110,7 +124,7 @@ class Shelf:
             live = f"live.{place}"
             found.append(Segment(arrays, manifest.whole(live) if live in manifest else None))
         self._named = {one.arrays.path for one in found if one.arrays.path is not None}
-        graphs = {agent: (identity, reach) for agent, identity, reach in facts["graphs"]}
+        graphs = {agent: KeptGraph(*kept) for agent, *kept in facts["graphs"]}
         return Contents(facts["covered"], facts["after"], found, graphs)
 
     def room(self) -> tuple[Path | None, str]:
@@ -221,7 +235,7 @@ class Shelf:
         self._distrusted = False
         self._named = {one.arrays.path for one in contents.segments if one.arrays.path is not None}
         kept = {f"{name}{_MANIFEST}", _LOCK} | {path.name for path in self._named}
-        kept |= {f"{identity}{_GRAPH}" for identity, _ in contents.graphs.values()}
+        kept |= {f"{identity}{_GRAPH}" for identity, *_ in contents.graphs.values()}
         for file in self._folder.iterdir():
             if file.name not in kept and not self._of_another(file):
                 file.unlink(missing_ok=True)
@@ -239,6 +253,13 @@ class Shelf:
         except OSError:
             return True
         return True
+
+    def shared(self) -> bool:
+        """Say whether another process has files here that no manifest names."""
+        folder = self._folder
+        return (
+            folder is not None and folder.is_dir() and any(map(self._of_another, folder.iterdir()))
+        )
 
     def clear(self) -> None:
         """Take every file away."""

@@ -114,19 +114,26 @@ class Upkeep:
                 index.seal()
         self._work(_AT_CLOSE)
 
-    def scrub(self) -> None:
-        """Leave nothing of a forgotten episode in any file; outside a transaction."""
+    def scrub(self, erased: int) -> bool:
+        """Leave nothing of a forgotten episode in any file; outside a transaction.
+
+        Args:
+            erased: The change of the last erasure.
+
+        Returns:
+            Whether that was possible: another process may keep a file that no manifest names yet.
+        """
         index = self._index
         with self._working:
             with index.store.reading():
                 index.refresh()
                 old = [one for one in index.segments if one.live is not None]
-            # A graph holds whole vectors, forgotten ones too.
-            index.graphs.kept.clear()
+            index.graphs.drop_older(erased)
             for one in old:
                 self._merge([one], _never)
             if not self._publish():
                 index.shelf.clear()
+            return not index.shelf.shared()
 
     def _work(self, most: int | None, stop: Callable[[], bool] = _never) -> None:
         with self._working:

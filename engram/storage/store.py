@@ -199,10 +199,9 @@ class Store:
         """Whether the file is under a key: then nothing derived may be outside it."""
         return self._connection.encrypted
 
-    @property
-    def has_residue(self) -> bool:
-        """Whether something was erased since the files were last made anew; in a transaction."""
-        return self._residue.due() is not None
+    def erased_up_to(self) -> int | None:
+        """Return the change of the last erasure since the file was last made anew, if any."""
+        return self._residue.due()
 
     def note_recall(self, agent: str | None, query: str, at: int, episodes: Sequence[int]) -> None:
         """Keep a recall for the access log and write what waits when it is worth a commit.
