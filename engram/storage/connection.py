@@ -12,7 +12,7 @@ import time
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakSet
 
 import apsw
@@ -40,8 +40,7 @@ from engram.storage.encryption import (
     unlock,
 )
 from engram.storage.files import refuse_what_is_no_file, replacing
-from engram.storage.folding import folded
-from engram.storage.importance import BlockOfRows
+from engram.storage.functions import add_functions, occurrences, terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -102,28 +101,6 @@ def named_errors() -> Iterator[None]:
                 raise named(message, hint) from error
         message = f"the store refused a statement ({type(error).__name__})"
         raise EngramError(message) from error
-
-
-def _folded(*values: Any) -> str:
-    """Return the folded form of the one value SQL passes."""
-    return folded(values[0])
-
-
-def _occurrences(api: apsw.FTS5ExtensionApi, *_: Any) -> int:
-    """Return how often the row of a full-text search has what was searched for."""
-    return api.inst_count
-
-
-def _terms(tokenize: apsw.FTS5Tokenizer, utf8: bytes) -> list[str]:
-    terms = tokenize(
-        utf8,
-        apsw.FTS5_TOKENIZE_DOCUMENT,
-        None,
-        include_offsets=False,
-        include_colocated=False,
-    )
-    # Without offsets and synonyms APSW returns the bare terms.
-    return cast("list[str]", terms)
 
 
 class Connection:
@@ -196,8 +173,7 @@ class Connection:
 
     def _configure(self) -> None:
         execute = self._connection.execute
-        self._connection.create_scalar_function("folded", _folded, 1, deterministic=True)
-        self._connection.create_aggregate_function("importance_block", BlockOfRows, 2)
+        add_functions(self._connection)
         execute("PRAGMA foreign_keys = ON")
         execute("PRAGMA secure_delete = ON")
         execute("PRAGMA temp_store = MEMORY")
@@ -237,8 +213,7 @@ class Connection:
 
     def tokenizer(self, name: str, arguments: list[str]) -> Callable[[bytes], list[str]]:
         """Return one of FTS5's tokenizers, from UTF-8 to terms; for the caller's transaction."""
-        tokenize = self._connection.fts5_tokenizer(name, arguments)
-        return partial(_terms, tokenize)
+        return partial(terms, self._connection.fts5_tokenizer(name, arguments))
 
     def count_occurrences(self) -> None:
         """Let full-text searches use `occurrences(table)`: how often a row has what was sought.
@@ -246,7 +221,7 @@ class Connection:
         Not done at opening: it would read the file before its key was tried.
         """
         if not self._counts:
-            self._connection.register_fts5_function("occurrences", _occurrences)
+            self._connection.register_fts5_function("occurrences", occurrences)
             self._counts = True
 
     @property

@@ -1,0 +1,39 @@
+"""What SQL calls in Python: functions, an aggregate, and what full-text searches count."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import apsw
+
+from engram.storage.folding import folded
+from engram.storage.importance import BlockOfRows
+
+
+def add_functions(connection: apsw.Connection) -> None:
+    """Let a connection's SQL use `folded(text)` and `importance_block(place, importance)`."""
+    connection.create_scalar_function("folded", _folded, 1, deterministic=True)
+    connection.create_aggregate_function("importance_block", BlockOfRows, 2)
+
+
+def _folded(*values: Any) -> str:
+    """Return the folded form of the one value SQL passes."""
+    return folded(values[0])
+
+
+def occurrences(api: apsw.FTS5ExtensionApi, *_: Any) -> int:
+    """Return how often the row of a full-text search has what was searched for."""
+    return api.inst_count
+
+
+def terms(tokenize: apsw.FTS5Tokenizer, utf8: bytes) -> list[str]:
+    """Return the terms that a tokenizer makes of a text in UTF-8."""
+    found = tokenize(
+        utf8,
+        apsw.FTS5_TOKENIZE_DOCUMENT,
+        None,
+        include_offsets=False,
+        include_colocated=False,
+    )
+    # Without offsets and synonyms APSW returns the bare terms.
+    return cast("list[str]", found)
