@@ -71,7 +71,14 @@ class Session:
         )
         self._embedder = embedder if embedder_model is None else resolve(embedder_model)
         self._follows_store = self._embedder is None
-        self._store = Store(path, self._now(), key=key, busy_timeout=timeout, durability=durability)
+        self._store = Store(
+            path,
+            self._now(),
+            key=key,
+            busy_timeout=timeout,
+            durability=durability,
+            memory_budget=self._budget,
+        )
         self._index: EpisodeIndex | None = None
         self._upkeep: Upkeep | None = None
         try:

@@ -301,6 +301,9 @@ class EpisodeIndex:
         ]
         names = [term.text if isinstance(term, Phrase) else term for term in terms]
         places, rows, scores = words.rank(ranked, names, limit)
+        if self.frugal:
+            for segment in self.segments:
+                segment.release_postings()
         keys = np.empty(len(rows), dtype=np.int64)
         for place, part in enumerate(parts):
             here = places == place

@@ -168,6 +168,11 @@ class Segment:
         """Return the earliest and the latest event time of each zone of `ZONE` episodes."""
         return self.arrays.whole("earliest"), self.arrays.whole("latest")
 
+    def release_postings(self) -> None:
+        """Let go of the memory that postings take; they come back when they are needed."""
+        self.arrays.release(f"{WORD}rows")
+        self.arrays.release(f"{WORD}frequencies")
+
     def forget(self, first: int, last: int) -> None:
         """Mark the episodes with keys `first` to `last`, both included, as gone."""
         low, high = np.searchsorted(self.keys, (first, last + 1)).tolist()

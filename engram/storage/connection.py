@@ -12,7 +12,7 @@ import time
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 from weakref import WeakSet
 
 import apsw
@@ -47,7 +47,9 @@ if TYPE_CHECKING:
 
 MEMORY = ":memory:"
 
-_MMAP_BYTES = 128 * 1024 * 1024
+MAPPED: Final = 128 * 1024 * 1024
+"""Bytes of a file that are mapped unless somebody asks for less."""
+
 _CACHE_KIB = 32_000
 
 _ERRORS: dict[type[apsw.Error], tuple[type[EngramError], str, str]] = {
@@ -115,6 +117,7 @@ class Connection:
             bytes go through PBKDF2, except for the raw-key spellings `x'…'` and `raw:…` that
             SQLCipher and SQLite3 Multiple Ciphers define.
         busy_timeout: Seconds to wait for another connection's lock.
+        mapped: Bytes of the file to map into memory at most; an encrypted one is not mapped.
         durability: "normal" survives the death of the process and can lose the last commits with
             the power, never the store; "full" waits for the disk at every commit.
 
@@ -131,7 +134,9 @@ class Connection:
         key: str | None = None,
         busy_timeout: float = 10.0,
         durability: Literal["normal", "full"] = "normal",
+        mapped: int = MAPPED,
     ) -> None:
+        self._mapped = mapped
         self._secret = None if key is None else passphrase(key)
         self._durability = durability
         self._busy_timeout = busy_timeout
@@ -180,7 +185,7 @@ class Connection:
         execute("PRAGMA trusted_schema = OFF")
         execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         # Mapped pages would be ciphertext.
-        execute(f"PRAGMA mmap_size = {_MMAP_BYTES if self._secret is None else 0}")
+        execute(f"PRAGMA mmap_size = {self._mapped if self._secret is None else 0}")
         execute(f"PRAGMA synchronous = {self._durability}")
         if not self.in_memory:
             self._use_wal()

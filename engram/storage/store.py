@@ -14,7 +14,7 @@ from engram.storage.access import AccessLog, Recall
 from engram.storage.agents import Agents
 from engram.storage.changes import Changes
 from engram.storage.columns import Columns
-from engram.storage.connection import Connection
+from engram.storage.connection import MAPPED, Connection
 from engram.storage.consistency import Consistency
 from engram.storage.embedding_models import EmbeddingModels
 from engram.storage.embeddings import Embeddings
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from engram.models import StoredModel
 
 _SNAPSHOT: Final = "index"
+_MAPPED_SHARE: Final = 4
 
 
 class Store:
@@ -56,6 +57,7 @@ class Store:
         key: Passphrase of an encrypted store.
         busy_timeout: Seconds to wait for another connection's lock.
         durability: "normal" or "full", see `Connection`.
+        memory_budget: Bytes that everything about the store should get by with.
 
     Raises:
         CannotOpen, NotAStore, StoreTooNew, CorruptStore, Busy, InvalidArgument: As documented on
@@ -70,9 +72,14 @@ class Store:
         key: str | None = None,
         busy_timeout: float = 10.0,
         durability: Literal["normal", "full"] = "normal",
+        memory_budget: int,
     ) -> None:
         self._connection = Connection(
-            path, key=key, busy_timeout=busy_timeout, durability=durability
+            path,
+            key=key,
+            busy_timeout=busy_timeout,
+            durability=durability,
+            mapped=min(MAPPED, memory_budget // _MAPPED_SHARE),
         )
         try:
             schema.bring_up_to_date(self._connection, now)
