@@ -106,6 +106,7 @@ class Session:
         with suppress(EngramError):
             if self._upkeep is not None:
                 self._upkeep.finish()
+        with suppress(EngramError):
             self._wipe()
         self._store.close()
 
@@ -255,11 +256,11 @@ class Session:
         with self._store.reading():
             due = self._store.has_residue
         folder = self._store.index_folder
+        clean = True
         if due and folder is not None and folder.is_dir():
             upkeep = self._kept_up()
-            if upkeep is not None:
-                upkeep.scrub()
-        return self._store.wipe()
+            clean = upkeep is None or upkeep.scrub()
+        return self._store.wipe() and clean
 
     @contextmanager
     def _storing(

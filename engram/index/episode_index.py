@@ -105,9 +105,7 @@ class EpisodeIndex:
         if last == self.covered:
             return
         try:
-            if self.covered == 0:
-                self._open()
-            self._replay()
+            self._take_over()
             self._extend()
         except BaseException:
             # Half a change applied twice would be a wrong index: start over next time.
@@ -122,12 +120,19 @@ class EpisodeIndex:
         self.clear()
         self.refresh()
 
-    def _open(self) -> None:
-        """Take what the shelf holds for this state of the store."""
+    def _take_over(self) -> None:
+        """Bring what is here, or else what the shelf holds, to this state of the store."""
         try:
-            found = self.shelf.open(self.store.snapshot(), self.model)
+            if self.covered == 0:
+                self._open()
+            self._replay()
         except Damaged:
-            return
+            self.shelf.distrust()
+            self.clear()
+
+    def _open(self) -> None:
+        """Take what the shelf holds."""
+        found = self.shelf.open(self.store.snapshot(), self.model)
         if found is not None:
             self.covered, self.segments = found.covered, found.segments
             self.tail = Tail(found.after, self.model.dim)
@@ -170,6 +175,7 @@ class EpisodeIndex:
             self._add_segment(first, last)
         else:
             self.tail = Tail(last, self.model.dim)
+        self._selections.clear()
 
     def _add_segment(self, first: int, last: int) -> None:
         store = self.store

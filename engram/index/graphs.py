@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from engram.index.episode_index import EpisodeIndex
+    from engram.models import StoredModel
 
 GRAPH_FROM: Final = 300_000
 """Vectors of a partition from which a graph is faster."""
@@ -54,10 +55,16 @@ class Graphs:
         """Return a partition whose graph is to be made, None when there is none."""
         return min(self._wanted - self._ready.keys(), default=None)
 
-    def want(self, index: EpisodeIndex, agent: int) -> None:
-        """Ask for the graph of a partition, if it pays and there is room for it."""
-        vectors = sum(part.chunks for part in index.parts)
-        size = vectors * (index.model.dim * _FLOAT_BYTES + _LINK_BYTES)
+    def want(self, index: EpisodeIndex, agent: int, vectors: int) -> None:
+        """Ask for the graph of a partition, if it pays and there is room for it.
+
+        Args:
+            index: The index.
+            agent: Whose partition.
+            vectors: How many it has.
+        """
+        held = sum(len(graph) for graph, _ in self._ready.values())
+        size = (held + vectors) * (index.model.dim * _FLOAT_BYTES + _LINK_BYTES)
         if vectors >= GRAPH_FROM and index.size + size <= index.budget and available():
             self._wanted.add(agent)
 
@@ -86,15 +93,14 @@ class Graphs:
         with index.store.reading():
             index.refresh()
             kept = self.kept.get(agent)
-            labels, watermark = _labels(index, agent), index.tail.last
+            labels, watermark, model = _labels(index, agent), index.tail.last, index.model
         graph = None
         if kept is not None:
             graph = index.shelf.graph(kept[0])
             watermark = kept[1] if graph is not None else watermark
         if graph is None:
-            graph = ProximityGraph.build(
-                index.model.dim, labels, _vectors(index, labels), stop=stop
-            )
+            vectors = _vectors(index, model, labels)
+            graph = ProximityGraph.build(model.dim, labels, vectors, stop=stop)
             identity = None if graph is None else index.shelf.keep_graph(graph)
             if identity is not None:
                 self.kept[agent] = identity, watermark
@@ -118,15 +124,17 @@ def _labels(index: EpisodeIndex, agent: int) -> NDArray[np.int64]:
     return np.concatenate(found)
 
 
-def _vectors(index: EpisodeIndex, labels: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
+def _vectors(
+    index: EpisodeIndex, model: StoredModel, labels: NDArray[np.int64]
+) -> Iterator[NDArray[np.float32]]:
     """Yield the vectors of chunks, zeros where they were forgotten meanwhile."""
     for first in range(0, len(labels), _BATCH):
         part = labels[first : first + _BATCH]
         with index.store.reading():
-            stored = index.store.embeddings.of(np.unique(part >> _CHUNK_BITS), index.model)
+            stored = index.store.embeddings.of(np.unique(part >> _CHUNK_BITS), model)
         starts = np.searchsorted(stored.episodes, stored.episodes)
         mine = stored.episodes << _CHUNK_BITS | (np.arange(len(starts)) - starts)
-        vectors = np.zeros((len(part), index.model.dim), dtype=np.float32)
+        vectors = np.zeros((len(part), model.dim), dtype=np.float32)
         present = np.isin(mine, part)
         vectors[np.searchsorted(part, mine[present])] = stored.vectors[present]
         yield vectors

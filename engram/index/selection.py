@@ -63,8 +63,11 @@ class Selector:
         self._store = store
         self._agent = None if allowed.agent is None else store.agent(allowed.agent)
         self._nobody = allowed.agent is not None and self._agent is None
-        by_origin = origins(allowed.provenances, exclude_quarantined=allowed.exclude_quarantined)
-        self._origins = None if by_origin[: len(by_origin)].all() else by_origin
+        self._origins = None
+        if allowed.provenances or allowed.exclude_quarantined:
+            self._origins = origins(
+                allowed.provenances, exclude_quarantined=allowed.exclude_quarantined
+            )
         self._wanted: list[tuple[Literal["actor", "tag"], str]] = [
             *(("tag", name) for name in allowed.tags),
             *(("actor", name) for name in allowed.actors),

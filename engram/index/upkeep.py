@@ -14,11 +14,12 @@ import numpy as np
 
 from engram.errors import Busy, Closed, Forked, StoreFull
 from engram.index import segment as segments
+from engram.index.mapped import Damaged
 from engram.index.segment import Segment
 from engram.index.shelf import Contents
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from engram.index.episode_index import EpisodeIndex
 
@@ -79,7 +80,7 @@ class Upkeep:
     def _run(self) -> None:
         # A store that is busy, full or closed meanwhile: a later recall starts this again.
         with suppress(Busy, Closed, Forked, StoreFull):
-            self._work(None)
+            self._repairing(self._work)
 
     def stop(self) -> None:
         """Let the background finish its merge and do no more."""
@@ -89,12 +90,24 @@ class Upkeep:
 
     def maintain(self) -> None:
         """Bring the index up to date, merge what should be and keep it; outside a transaction."""
+        self._repairing(self._maintain)
+
+    def _maintain(self) -> None:
         index = self._index
         with index.store.reading():
             index.refresh()
             if index.tail.rows and index.segments:
                 index.seal()
-        self._work(None)
+        self._work()
+
+    def _repairing(self, work: Callable[[], None]) -> None:
+        """Do some work, and once more with an index made anew if a file is not what it was."""
+        try:
+            work()
+        except Damaged:
+            with self._index.store.reading():
+                self._index.start_over()
+            work()
 
     def finish(self) -> None:
         """Keep what was made, before the store is closed; outside a transaction."""
@@ -105,23 +118,37 @@ class Upkeep:
             index.refresh()
             if index.tail.rows >= _KEPT_FROM:
                 index.seal()
-        self._work(_AT_CLOSE)
+        # What is damaged is found, and made anew, by who needs it next.
+        with suppress(Damaged):
+            self._work(_AT_CLOSE)
 
-    def scrub(self) -> None:
-        """Leave nothing of a forgotten episode in any file; outside a transaction."""
-        index = self._index
+    def scrub(self) -> bool:
+        """Leave nothing of a forgotten episode in any file; outside a transaction.
+
+        Where no new manifest can be named, all files go: they are derived.
+
+        Returns:
+            Whether that was possible.
+        """
         with self._working:
-            with index.store.reading():
-                index.refresh()
-                old = [one for one in index.segments if one.live is not None]
+            with suppress(Busy, StoreFull, Damaged):
+                # A second time if another process named a manifest meanwhile.
+                if self._scrubbed() or self._scrubbed():
+                    return True
+            return self._index.shelf.clear()
+
+    def _scrubbed(self) -> bool:
+        index = self._index
+        with index.store.reading():
+            index.refresh()
+            old = [one for one in index.segments if one.live is not None]
             # A graph holds whole vectors, forgotten ones too.
             index.graphs.kept.clear()
-            for one in old:
-                self._merge([one])
-            if not self._publish():
-                index.shelf.clear()
+        for one in old:
+            self._merge([one])
+        return self._publish(everything=True)
 
-    def _work(self, most: int | None) -> None:
+    def _work(self, most: int | None = None) -> None:
         with self._working:
             while not (most is None and self._stop.is_set()) and (
                 old := due(self._index.segments, most)
@@ -148,12 +175,19 @@ class Upkeep:
             index.put(old, new)
 
     def _unpublished(self) -> bool:
-        """Say whether the index has segments that no manifest names."""
-        shelf = self._index.shelf
-        return shelf.keeps and not all(map(shelf.has, self._index.segments))
+        """Say whether the index has segments or graphs that no manifest names."""
+        index, shelf = self._index, self._index.shelf
+        graphs = [identity for identity, _ in index.graphs.kept.values()]
+        return shelf.keeps and not (
+            all(map(shelf.has, index.segments)) and all(map(shelf.has_graph, graphs))
+        )
 
-    def _publish(self) -> bool:
-        """Write a manifest and name it in the store; return whether that was possible."""
+    def _publish(self, *, everything: bool = False) -> bool:
+        """Write a manifest and name it in the store; return whether that was possible.
+
+        Args:
+            everything: See `Shelf.settle`.
+        """
         index, shelf = self._index, self._index.shelf
         with shelf.locked() as held:
             if not held:
@@ -164,17 +198,21 @@ class Upkeep:
                 contents = Contents(
                     index.covered, index.tail.first - 1, list(index.segments), index.graphs.kept
                 )
-                model, named = index.model, index.store.snapshot()
-            if named != shelf.based_on:
-                # Another process was quicker: its segments are as good.
-                index.clear()
-                return False
+                if index.store.snapshot() != shelf.based_on:
+                    # Another process was quicker: its segments are as good.
+                    shelf.discard(index.segments)
+                    index.clear()
+                    return False
+                model = index.model
             name = shelf.write_manifest(contents, model, live)
             if name is None:
+                # No room, or somebody took the folder away.
+                shelf.give_up()
                 return False
             with index.store.writing():
                 index.store.set_snapshot(name)
-            shelf.settle(name, contents)
+            with index.store.reading():
+                shelf.settle(name, contents, index.segments, everything=everything)
             return True
 
 
