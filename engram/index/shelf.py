@@ -244,8 +244,8 @@ class Shelf:
         kept = kept.union(self._named, _paths(newer))
         # Another process may be taking the same files, or all of them, away.
         with suppress(OSError):
-            for file in self._folder.iterdir():
-                if file not in kept and (everything or not self._of_another(file)):
+            for file in set(self._folder.iterdir()) - kept:
+                if file.is_file() and (everything or not self._of_another(file)):
                     file.unlink(missing_ok=True)
 
     def discard(self, found: Sequence[Segment]) -> None:
