@@ -73,5 +73,6 @@ class Erasure(Session):
             Busy: Another connection writes for longer than the busy timeout; nothing changed.
             StoreFull: The disk has no room for the rebuilt pages; nothing changed.
         """
+        self._scrub()
         self._store.compact()
         self.maintain()

@@ -251,15 +251,20 @@ class Session:
         if self._store.encrypted:
             Shelf(self._store.index_folder).clear()
 
-    def _wipe(self) -> bool:
-        """Leave nothing of what was erased in any file; return whether that was possible."""
+    def _scrub(self) -> bool:
+        """Leave nothing of what was erased beside the store; return whether that was possible."""
         with self._store.reading():
             due = self._store.has_residue
         folder = self._store.index_folder
-        clean = True
-        if due and folder is not None and folder.is_dir():
-            upkeep = self._kept_up()
-            clean = upkeep is None or upkeep.scrub()
+        if not due or folder is None or not folder.is_dir():
+            return True
+        upkeep = self._kept_up()
+        return upkeep is None or upkeep.scrub()
+
+    def _wipe(self) -> bool:
+        """Leave nothing of what was erased in any file; return whether that was possible."""
+        # The store's part takes the mark away that says something was erased.
+        clean = self._scrub()
         return self._store.wipe() and clean
 
     @contextmanager

@@ -84,6 +84,7 @@ filters = st.builds(
     tags=st.sampled_from([(), (), ("t0",), ("missing",)]),
     exclude_quarantined=st.booleans(),
 )
+EVERY_TIME = ("the cafe Café piano on-call week", EpisodeFilter(), 5)
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("observe"), st.lists(texts, min_size=1, max_size=5)),
@@ -135,10 +136,8 @@ def run(path: Path, history) -> None:
             memory = opened()
         elif what == "maintain":
             memory.maintain()
-        elif what == "recall" and memory.model() is not None:
-            compare(memory, *how)
         if memory.model() is not None:
-            compare(memory, "the cafe Café piano on-call week", EpisodeFilter(), 5)
+            compare(memory, *(how if what == "recall" else EVERY_TIME))
     for instance in (memory, *writers.values()):
         instance.close()
 
