@@ -1,4 +1,4 @@
-"""Full text: what indexing costs, and ranking by FTS5 against postings in memory.
+"""Full text: what indexing costs, and ranking by FTS5 against the index.
 
 Three ways to make FTS5 find words in scripts without spaces, by what a write costs: `plain` indexes
 the text as it is (and finds no word inside a Chinese sentence), `segmented` is what engram does,
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import apsw
@@ -26,7 +27,7 @@ from bench_engine import FreeVectors, sentences
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from engram import Engram, ObserveInput
-from engram.index import TextPostings
+from engram.index import DEFAULT_BUDGET, EpisodeIndex, Shelf, episode_index
 from engram.index.words import Part, WordSegment, build, merge, rank
 from engram.storage import EpisodeFilter, Store
 from engram.storage.segment import searchable
@@ -93,11 +94,24 @@ def large(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return path
 
 
-@pytest.fixture(params=["fts5", "postings"])
+@pytest.fixture(params=["fts5", "segments"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(postings, "SMALLEST", 0 if request.param == "postings" else 2**62)
-    monkeypatch.setattr(postings, "BUILD_COST", 0)
+    if request.param == "fts5":
+        # A store without segments leaves words to the table.
+        monkeypatch.setattr(episode_index, "TAIL_ROWS", 2**62)
     return str(request.param)
+
+
+@contextmanager
+def indexed(path: Path) -> Iterator[EpisodeIndex]:
+    store = Store(path, 0)
+    with store.reading():
+        model = store.model()
+        assert model is not None
+        index = EpisodeIndex(store, model, Shelf(None), DEFAULT_BUDGET)
+        index.refresh()
+        yield index
+    store.close()
 
 
 def asking(ask: Callable[[str], object]) -> Callable[[], object]:
@@ -122,20 +136,18 @@ def test_hybrid_recall(
 def test_text_side(
     benchmark: BenchmarkFixture, large: Path, way: str, allowed: EpisodeFilter
 ) -> None:
-    store = Store(large, 0)
-    with store.reading():
-        words = TextPostings(store)
-        benchmark.pedantic(asking(lambda text: words.search(text, allowed, 40)), rounds=100)
-    store.close()
+    with indexed(large) as index:
+        benchmark.pedantic(asking(lambda text: index.match(text, allowed, 40)), rounds=100)
 
 
-def test_build(benchmark: BenchmarkFixture, large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postings, "SMALLEST", 0)
-    monkeypatch.setattr(postings, "BUILD_COST", 0)
-    store = Store(large, 0)
-    with store.reading():
-        benchmark.pedantic(lambda: TextPostings(store).search("w1", EpisodeFilter(), 1), rounds=3)
-    store.close()
+def test_build(benchmark: BenchmarkFixture, large: Path) -> None:
+    with indexed(large) as index:
+
+        def build_anew() -> None:
+            index.clear()
+            index.refresh()
+
+        benchmark.pedantic(build_anew, rounds=3)
 
 
 def no_words(body: bytes) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engram.index import episode_index, segment, selection, upkeep, vectors
+from engram.index import episode_index, segment, selection, tail, upkeep, vectors
 
 LIMITS = (
     (episode_index, "TAIL_ROWS", 96),
@@ -10,6 +10,7 @@ LIMITS = (
     (selection, "FEW", 40),
     (selection, "ZONE", 16),
     (segment, "ZONE", 16),
+    (tail, "ZONE", 16),
     (vectors, "_ROWS_PER_ROOT", {"high": 2.0, "fast": 1.0}),
     (vectors, "_ROWS_PER_RESULT", {"high": 3, "fast": 2}),
     (vectors, "_COARSE_LEAST", 8),

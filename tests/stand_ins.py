@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 import numpy as np
 
@@ -25,9 +26,14 @@ class WordEmbedder:
     def vector(self, text: str) -> np.ndarray:
         total = np.zeros(self.dim)
         for word in text.lower().split() or [""]:
-            digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-            total += np.random.default_rng(int.from_bytes(digest, "big")).normal(size=self.dim)
+            total += direction(word, self.dim)
         return total / np.linalg.norm(total)
+
+
+@lru_cache(maxsize=50_000)
+def direction(word: str, dim: int) -> np.ndarray:
+    digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return np.random.default_rng(int.from_bytes(digest, "big")).normal(size=dim)
 
 
 class Clock:

@@ -114,6 +114,7 @@ class Session:
         with suppress(EngramError):
             if self._upkeep is not None:
                 self._upkeep.finish()
+        with suppress(EngramError):
             self._wipe()
         self._store.close()
 
@@ -263,13 +264,8 @@ class Session:
         if self._store.encrypted:
             Shelf(self._store.index_folder).clear()
 
-    def _wipe(self) -> bool:
-        """Leave nothing of what was erased in any file; return whether that was possible."""
-        scrubbed = self._scrub()
-        return self._store.wipe() and scrubbed
-
     def _scrub(self) -> bool:
-        """Leave nothing of what was erased in what is derived; return whether that was possible."""
+        """Leave nothing of what was erased beside the store; return whether that was possible."""
         with self._store.reading():
             due = self._store.erased_up_to()
         folder = self._index_folder
@@ -277,6 +273,12 @@ class Session:
             return True
         upkeep = self._kept_up()
         return upkeep is None or upkeep.scrub(due)
+
+    def _wipe(self) -> bool:
+        """Leave nothing of what was erased in any file; return whether that was possible."""
+        # The store's part takes the mark away that says something was erased.
+        clean = self._scrub()
+        return self._store.wipe() and clean
 
     @contextmanager
     def _storing(

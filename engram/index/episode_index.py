@@ -105,12 +105,8 @@ class EpisodeIndex:
         if last == self.covered:
             return
         try:
-            try:
-                self._catch_up()
-            except Damaged:
-                self.shelf.distrust()
-                self.clear()
-                self._catch_up()
+            self._take_over()
+            self._extend()
         except BaseException:
             # Half a change applied twice would be a wrong index: start over next time.
             self.clear()
@@ -118,20 +114,24 @@ class EpisodeIndex:
         self._selections.clear()
         self.covered = last
 
-    def _catch_up(self) -> None:
-        if self.covered == 0:
-            self._open()
-        self._replay()
-        self._extend()
-
     def start_over(self) -> None:
         """Let go of everything and build it from the store: a kept file is not what was written."""
         self.shelf.distrust()
         self.clear()
         self.refresh()
 
+    def _take_over(self) -> None:
+        """Bring what is here, or else what the shelf holds, to this state of the store."""
+        try:
+            if self.covered == 0:
+                self._open()
+            self._replay()
+        except Damaged:
+            self.shelf.distrust()
+            self.clear()
+
     def _open(self) -> None:
-        """Take what the shelf holds for this state of the store."""
+        """Take what the shelf holds."""
         found = self.shelf.open(self.store.snapshot(), self.model)
         if found is not None:
             self.covered, self.segments = found.covered, found.segments
@@ -175,6 +175,7 @@ class EpisodeIndex:
             self._add_segment(first, last)
         else:
             self.tail = Tail(last, self.model.dim)
+        self._selections.clear()
 
     def _add_segment(self, first: int, last: int) -> None:
         store = self.store

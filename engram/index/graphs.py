@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from engram.index.episode_index import EpisodeIndex
-    from engram.index.segment import Segment
-    from engram.index.tail import Tail
+    from engram.models import StoredModel
 
 GRAPH_FROM: Final = 300_000
 """Vectors of a partition from which a graph is faster."""
@@ -62,11 +61,16 @@ class Graphs:
         """Keep no file of a graph made before an erasure: a graph holds whole vectors."""
         self.kept = {agent: one for agent, one in self.kept.items() if one.covered >= erased}
 
-    def want(self, index: EpisodeIndex, agent: int) -> None:
-        """Ask for the graph of a partition, if it pays and there is room for it."""
-        vectors = sum(_vectors_of(part, agent) for part in index.parts)
-        others = sum(len(graph) for graph, _ in self._ready.values())
-        size = (vectors + others) * (index.model.dim * _FLOAT_BYTES + _LINK_BYTES)
+    def want(self, index: EpisodeIndex, agent: int, vectors: int) -> None:
+        """Ask for the graph of a partition, if it pays and there is room for it.
+
+        Args:
+            index: The index.
+            agent: Whose partition.
+            vectors: How many it has.
+        """
+        held = sum(len(graph) for graph, _ in self._ready.values())
+        size = (held + vectors) * (index.model.dim * _FLOAT_BYTES + _LINK_BYTES)
         if vectors >= GRAPH_FROM and index.size + size <= index.budget and available():
             self._wanted.add(agent)
 
@@ -95,15 +99,14 @@ class Graphs:
         with index.store.reading():
             index.refresh()
             kept = self.kept.get(agent)
-            labels, watermark = _labels(index, agent), index.tail.last
+            labels, watermark, model = _labels(index, agent), index.tail.last, index.model
             covered = index.covered
         graph = None if kept is None else index.shelf.graph(kept.identity)
         if kept is not None and graph is not None:
             watermark = kept.watermark
         if graph is None:
-            graph = ProximityGraph.build(
-                index.model.dim, labels, _vectors(index, labels), stop=stop
-            )
+            vectors = _vectors(index, model, labels)
+            graph = ProximityGraph.build(model.dim, labels, vectors, stop=stop)
             identity = None if graph is None else index.shelf.keep_graph(graph)
             if identity is not None:
                 self.kept[agent] = KeptGraph(identity, watermark, covered)
@@ -111,12 +114,6 @@ class Graphs:
             self._wanted.discard(agent)
             if graph is not None:
                 self._ready[agent] = graph, watermark
-
-
-def _vectors_of(part: Segment | Tail, agent: int) -> int:
-    """Return how many vectors of an agent a part has, about."""
-    rows = part.agent_rows(agent)
-    return part.chunks if rows is None else len(rows) * part.chunks // max(part.rows, 1)
 
 
 def _labels(index: EpisodeIndex, agent: int) -> NDArray[np.int64]:
@@ -133,15 +130,17 @@ def _labels(index: EpisodeIndex, agent: int) -> NDArray[np.int64]:
     return np.concatenate(found)
 
 
-def _vectors(index: EpisodeIndex, labels: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
+def _vectors(
+    index: EpisodeIndex, model: StoredModel, labels: NDArray[np.int64]
+) -> Iterator[NDArray[np.float32]]:
     """Yield the vectors of chunks, zeros where they were forgotten meanwhile."""
     for first in range(0, len(labels), _BATCH):
         part = labels[first : first + _BATCH]
         with index.store.reading():
-            stored = index.store.embeddings.of(distinct(part >> _CHUNK_BITS), index.model)
+            stored = index.store.embeddings.of(distinct(part >> _CHUNK_BITS), model)
         starts = np.searchsorted(stored.episodes, stored.episodes)
         mine = stored.episodes << _CHUNK_BITS | (np.arange(len(starts)) - starts)
-        vectors = np.zeros((len(part), index.model.dim), dtype=np.float32)
+        vectors = np.zeros((len(part), model.dim), dtype=np.float32)
         present = np.isin(mine, part)
         vectors[np.searchsorted(part, mine[present])] = stored.vectors[present]
         yield vectors

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import struct
 import threading
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
@@ -196,7 +197,7 @@ class ProximityGraph:
         }
         temporary = path.with_name(path.name + "-part")
         try:
-            with temporary.open("wb") as file:
+            with open(temporary, "wb", opener=_privately) as file:
                 _write(file, json.dumps(description).encode(), parts)
             # Not flushed to the disk before: what a power failure leaves fails its checksums.
             temporary.replace(path)
@@ -231,6 +232,10 @@ class ProximityGraph:
         except (ImportError, RuntimeError):  # another version of hnswlib wrote it
             return None
         return cls(index)
+
+
+def _privately(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _write(file: BinaryIO, description: bytes, parts: list[NDArray[Any]]) -> None:

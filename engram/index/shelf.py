@@ -79,7 +79,8 @@ class Shelf:
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
-        self._distrusted = False
+        self._given_up = False
+        self._distrusted: str | None = None
         self._named: set[Path] = set()
         self.based_on: str | None = None
         """The manifest that the store named when this instance last read or wrote one."""
@@ -87,19 +88,23 @@ class Shelf:
     @property
     def keeps(self) -> bool:
         """Whether there is a folder to keep segments in."""
-        return self._folder is not None
+        return self._folder is not None and not self._given_up
 
     def distrust(self) -> None:
-        """Read no manifest until the next is written: a file is not what it was."""
-        self._distrusted = True
+        """Read the present manifest no more: a file is not what it was."""
+        self._distrusted = self.based_on
 
     def give_up(self) -> None:
         """Keep segments in memory from now on: there is no room, or no right to write."""
-        self._folder = None
+        self._given_up = True
 
     def has(self, segment: Segment) -> bool:
         """Say whether the manifest names a segment."""
         return segment.arrays.path in self._named
+
+    def has_graph(self, identity: str) -> bool:
+        """Say whether the manifest names a graph."""
+        return self._folder is not None and self._folder / f"{identity}{_GRAPH}" in self._named
 
     def open(self, name: str | None, model: StoredModel) -> Contents | None:
         """Return what a manifest says.
@@ -112,7 +117,7 @@ class Shelf:
             Damaged: A file is missing, or not what was written.
         """
         self.based_on = name
-        if name is None or self._folder is None or self._distrusted:
+        if name is None or self._folder is None or name == self._distrusted:
             return None
         manifest = MappedArrays(self._folder / f"{name}{_MANIFEST}", name)
         facts = manifest.facts
@@ -123,14 +128,21 @@ class Shelf:
             arrays = MappedArrays(self._folder / f"{identity}{_SEGMENT}", identity)
             live = f"live.{place}"
             found.append(Segment(arrays, manifest.whole(live) if live in manifest else None))
-        self._named = {one.arrays.path for one in found if one.arrays.path is not None}
         graphs = {agent: KeptGraph(*kept) for agent, *kept in facts["graphs"]}
-        return Contents(facts["covered"], facts["after"], found, graphs)
+        contents = Contents(facts["covered"], facts["after"], found, graphs)
+        self._named = self._files(contents)
+        return contents
+
+    def _files(self, contents: Contents) -> set[Path]:
+        """Return the files of segments and graphs."""
+        assert self._folder is not None  # noqa: S101 - asked only where there is one
+        graphs = {self._folder / f"{identity}{_GRAPH}" for identity, *_ in contents.graphs.values()}
+        return graphs.union(_paths(contents.segments))
 
     def room(self) -> tuple[Path | None, str]:
         """Return the file and the identity for a new segment; None when it stays in memory."""
         identity = secrets.token_hex(16)
-        if self._folder is None:
+        if self._folder is None or self._given_up:
             return None, identity
         return self._folder / f"{identity}.{os.getpid()}", identity
 
@@ -149,17 +161,16 @@ class Shelf:
     @contextmanager
     def locked(self) -> Iterator[bool]:
         """Hold the folder against other processes; yield whether that was possible."""
-        if self._folder is None or not self._folder.is_dir():
+        if self._folder is None:
             yield False
             return
-        handle = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                yield False
-            else:
-                yield True
+            handle = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:
+            yield False
+            return
+        try:
+            yield _taken(handle)
         finally:
             os.close(handle)
 
@@ -172,7 +183,7 @@ class Shelf:
     def keep_graph(self, graph: ProximityGraph) -> str | None:
         """Put a graph into a file and return its identity, None when there is no room."""
         identity = secrets.token_hex(16)
-        if self._folder is None:
+        if self._folder is None or self._given_up:
             return None
         try:
             graph.save(self._folder / f"{identity}{_GRAPH}", identity.encode())
@@ -193,7 +204,7 @@ class Shelf:
             model: The store's model.
             live: Which episodes of each segment are still there.
         """
-        if self._folder is None:
+        if self._folder is None or self._given_up:
             return None
         name = secrets.token_hex(16)
         arrays = {f"live.{place}": mask for place, mask in enumerate(live) if mask is not None}
@@ -228,17 +239,33 @@ class Shelf:
             return None
         return name
 
-    def settle(self, name: str, contents: Contents) -> None:
-        """Take away every file that a manifest, which the store names now, has no use for."""
+    def settle(
+        self, name: str, contents: Contents, newer: Sequence[Segment], *, everything: bool
+    ) -> None:
+        """Take away every file that a manifest, which the store names now, has no use for.
+
+        Args:
+            name: The manifest.
+            contents: What it says.
+            newer: Segments that were made since; their files stay.
+            everything: Take what another process is about to name as well: it may hold what was
+                erased, and that process finds out by the manifest that it has to begin anew.
+        """
         assert self._folder is not None  # noqa: S101 - a manifest was written into it
         self.based_on = name
-        self._distrusted = False
-        self._named = {one.arrays.path for one in contents.segments if one.arrays.path is not None}
-        kept = {f"{name}{_MANIFEST}", _LOCK} | {path.name for path in self._named}
-        kept |= {f"{identity}{_GRAPH}" for identity, *_ in contents.graphs.values()}
-        for file in self._folder.iterdir():
-            if file.name not in kept and not self._of_another(file):
-                file.unlink(missing_ok=True)
+        self._named = self._files(contents)
+        kept = {self._folder / f"{name}{_MANIFEST}", self._folder / _LOCK}
+        kept = kept.union(self._named, _paths(newer))
+        # Another process may be taking the same files, or all of them, away.
+        with suppress(OSError):
+            for file in set(self._folder.iterdir()) - kept:
+                if file.is_file() and (everything or not self._of_another(file)):
+                    file.unlink(missing_ok=True)
+
+    def discard(self, found: Sequence[Segment]) -> None:
+        """Take away the files of segments that no manifest names."""
+        for path in _paths(found) - self._named:
+            path.unlink(missing_ok=True)
 
     @staticmethod
     def _of_another(file: Path) -> bool:
@@ -254,16 +281,24 @@ class Shelf:
             return True
         return True
 
-    def shared(self) -> bool:
-        """Say whether another process has files here that no manifest names."""
-        folder = self._folder
-        return (
-            folder is not None and folder.is_dir() and any(map(self._of_another, folder.iterdir()))
-        )
-
-    def clear(self) -> None:
-        """Take every file away."""
+    def clear(self) -> bool:
+        """Take every file away; return whether that was possible."""
         self._named = set()
-        if self._folder is not None:
-            with suppress(OSError):
-                shutil.rmtree(self._folder)
+        if self._folder is None:
+            return True
+        with suppress(OSError):
+            shutil.rmtree(self._folder)
+        return not self._folder.exists()
+
+
+def _paths(found: Sequence[Segment]) -> set[Path]:
+    return {one.arrays.path for one in found if one.arrays.path is not None}
+
+
+def _taken(handle: int) -> bool:
+    """Take the lock of an open file, if nobody has it."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from engram.errors import EngramError
+from engram.errors import Busy, EngramError, StoreFull
 from engram.index.mapped import Damaged
 from engram.index.merging import Stopped, merge
 from engram.index.segment import Segment
@@ -76,9 +76,9 @@ class Upkeep:
 
     def start(self) -> None:
         """Work in the background if there is anything to do; called outside any transaction."""
-        index = self._index
         if self._working.locked() or self._stop.is_set():
             return
+        index = self._index
         if index.segments != self._seen_to or index.graphs.due() is not None:
             self._thread = threading.Thread(target=self._run, name="engram-upkeep", daemon=True)
             self._thread.start()
@@ -86,7 +86,7 @@ class Upkeep:
     def _run(self) -> None:
         # A store that is busy, full, closed: whoever needs the index meets that, or starts anew.
         with suppress(EngramError, Stopped):
-            self._work(None, self._stop.is_set)
+            self._repairing(lambda: self._work(None, self._stop.is_set))
 
     def stop(self) -> None:
         """Let the background give up what it does, and do no more."""
@@ -96,12 +96,24 @@ class Upkeep:
 
     def maintain(self) -> None:
         """Bring the index up to date, merge what should be and keep it; outside a transaction."""
+        self._repairing(self._maintain)
+
+    def _maintain(self) -> None:
         index = self._index
         with index.store.reading():
             index.refresh()
             if index.tail.rows and index.segments:
                 index.seal()
-        self._work(None)
+        self._work()
+
+    def _repairing(self, work: Callable[[], None]) -> None:
+        """Do some work, and once more with an index made anew if a file is not what it was."""
+        try:
+            work()
+        except Damaged:
+            with self._index.store.reading():
+                self._index.start_over()
+            work()
 
     def finish(self) -> None:
         """Keep what was made, before the store is closed; outside a transaction."""
@@ -112,30 +124,39 @@ class Upkeep:
             index.refresh()
             if index.tail.rows >= _KEPT_FROM:
                 index.seal()
-        self._work(_AT_CLOSE)
+        # What is damaged is found, and made anew, by who needs it next.
+        with suppress(Damaged):
+            self._work(_AT_CLOSE)
 
     def scrub(self, erased: int) -> bool:
         """Leave nothing of a forgotten episode in any file; outside a transaction.
+
+        Where no new manifest can be named, all files go: they are derived.
 
         Args:
             erased: The change of the last erasure.
 
         Returns:
-            Whether that was possible: another process may keep a file that no manifest names yet.
+            Whether that was possible.
         """
-        index = self._index
         with self._working:
-            with index.store.reading():
-                index.refresh()
-                old = [one for one in index.segments if one.live is not None]
-            index.graphs.drop_older(erased)
-            for one in old:
-                self._merge([one], _never)
-            if not self._publish():
-                index.shelf.clear()
-            return not index.shelf.shared()
+            with suppress(Busy, StoreFull, Damaged):
+                # A second time if another process named a manifest meanwhile.
+                if self._scrubbed(erased) or self._scrubbed(erased):
+                    return True
+            return self._index.shelf.clear()
 
-    def _work(self, most: int | None, stop: Callable[[], bool] = _never) -> None:
+    def _scrubbed(self, erased: int) -> bool:
+        index = self._index
+        with index.store.reading():
+            index.refresh()
+            old = [one for one in index.segments if one.live is not None]
+            index.graphs.drop_older(erased)
+        for one in old:
+            self._merge([one], _never)
+        return self._publish(everything=True)
+
+    def _work(self, most: int | None = None, stop: Callable[[], bool] = _never) -> None:
         with self._working:
             while old := due(self._index.segments, most):
                 self._merge(old, stop)
@@ -155,22 +176,25 @@ class Upkeep:
         except OSError:
             index.shelf.give_up()
             new = merge(old, before, None, identity, stop)
-        except Damaged:
-            with index.store.reading():
-                index.start_over()
-            return
         with index.store.reading():
             if new is not None:
                 new = _without_forgotten(new, old, before)
             index.put(old, new)
 
     def _unpublished(self) -> bool:
-        """Say whether the index has segments that no manifest names."""
-        shelf = self._index.shelf
-        return shelf.keeps and not all(map(shelf.has, self._index.segments))
+        """Say whether the index has segments or graphs that no manifest names."""
+        index, shelf = self._index, self._index.shelf
+        graphs = [one.identity for one in index.graphs.kept.values()]
+        return shelf.keeps and not (
+            all(map(shelf.has, index.segments)) and all(map(shelf.has_graph, graphs))
+        )
 
-    def _publish(self) -> bool:
-        """Write a manifest and name it in the store; return whether that was possible."""
+    def _publish(self, *, everything: bool = False) -> bool:
+        """Write a manifest and name it in the store; return whether that was possible.
+
+        Args:
+            everything: See `Shelf.settle`.
+        """
         index, shelf = self._index, self._index.shelf
         with shelf.locked() as held:
             if not held:
@@ -181,17 +205,21 @@ class Upkeep:
                 contents = Contents(
                     index.covered, index.tail.first - 1, list(index.segments), index.graphs.kept
                 )
-                model, named = index.model, index.store.snapshot()
-            if named != shelf.based_on:
-                # Another process was quicker: its segments are as good.
-                index.clear()
-                return False
+                if index.store.snapshot() != shelf.based_on:
+                    # Another process was quicker: its segments are as good.
+                    shelf.discard(index.segments)
+                    index.clear()
+                    return False
+                model = index.model
             name = shelf.write_manifest(contents, model, live)
             if name is None:
+                # No room, or somebody took the folder away.
+                shelf.give_up()
                 return False
             with index.store.writing():
                 index.store.set_snapshot(name)
-            shelf.settle(name, contents)
+            with index.store.reading():
+                shelf.settle(name, contents, index.segments, everything=everything)
             return True
 
 

@@ -158,7 +158,8 @@ def _by_graph(
         return None
     found = index.graphs.nearest(agent, query.vector, query.k)
     if found is None:
-        index.graphs.want(index, agent)
+        vectors = sum(one.count * part.chunks // max(part.rows, 1) for part, one in parts)
+        index.graphs.want(index, agent, vectors)
         return None
     keys, watermark = found
     query.considered = len(keys)
