@@ -126,7 +126,8 @@ def test_decay_by_columns_sees_what_comes_between_two_steps(large):
             seen += step.episodes.tolist()
     assert seen == sorted(set(seen))
     assert not set(seen) & set(gone)
-    assert len(seen) == large.count() and gone
+    assert gone
+    assert len(seen) == large.count()
 
 
 # What is said about a recall.
@@ -192,7 +193,7 @@ def test_an_accuracy_is_one_of_three_words(memory, accuracy):
      (None, InvalidType), (True, InvalidType)],
 )  # fmt: skip
 def test_a_budget_is_a_number_of_bytes(path, budget, error):
-    with pytest.raises(error, match="^memory_budget must be"):
+    with pytest.raises(error, match=r"^memory_budget must be"):
         Engram(path, embedder=embedder(), memory_budget=budget)
     assert not path.exists()
 
