@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from engram.errors import Busy, Closed, Forked, StoreFull
+from engram.errors import Busy, Closed, EngramError, Forked, StoreFull
 from engram.index import segment as segments
 from engram.index.mapped import Damaged
 from engram.index.segment import Segment
@@ -131,7 +131,7 @@ class Upkeep:
             Whether that was possible.
         """
         with self._working:
-            with suppress(Busy, StoreFull, Damaged):
+            with suppress(EngramError, Damaged):
                 # A second time if another process named a manifest meanwhile.
                 if self._scrubbed() or self._scrubbed():
                     return True

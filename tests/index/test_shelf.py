@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 from answers import answers, assert_true, embedder, filled
 from small_segments import LIMITS
+from stand_ins import WordEmbedder
 
 from engram import Engram
+from engram.errors import ModelMismatch
 from engram.index import EpisodeIndex
 
 pytestmark = pytest.mark.usefixtures("small_segments")
@@ -142,6 +144,25 @@ def test_only_the_owner_may_read_what_is_kept(copied):
 
 def test_what_is_kept_is_read_back(kept, copied, monkeypatch):
     assert_read_back(copied, monkeypatch, kept.answers)
+
+
+def test_another_model_has_other_segments(kept, copied, monkeypatch):
+    other = WordEmbedder(16, "other")
+    with opened(copied) as memory, opened(copied) as reader:
+        words = [hit.episode.id for hit in memory.recall("w1", vector_weight=0.0)]
+        reader.recall("w1")
+        memory.reembed(embedder=other)
+        memory.maintain()
+        with memory._store.reading():
+            model = memory._store.model()
+            assert {one.arrays["centre"].size for one in memory._index.segments} == {model.dim}
+        with pytest.raises(ModelMismatch):
+            reader.recall("w1")
+        assert [hit.episode.id for hit in memory.recall("w1", vector_weight=0.0)] == words
+    with monkeypatch.context() as patch:
+        patch.setattr(EpisodeIndex, "_add_segment", lambda *_: pytest.fail("made anew"))
+        with Engram(copied, embedder=other) as memory:
+            assert [hit.episode.id for hit in memory.recall("w1", vector_weight=0.0)] == words
 
 
 # What may become of it.
