@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from engram.errors import Busy, EngramError, StoreFull
+from engram.errors import EngramError
 from engram.index.mapped import Damaged
 from engram.index.merging import Stopped, merge
 from engram.index.segment import Segment
@@ -140,7 +140,7 @@ class Upkeep:
             Whether that was possible.
         """
         with self._working:
-            with suppress(Busy, StoreFull, Damaged):
+            with suppress(EngramError, Damaged):
                 # A second time if another process named a manifest meanwhile.
                 if self._scrubbed(erased) or self._scrubbed(erased):
                     return True

@@ -45,21 +45,23 @@ class Plain:
         self.embedder = embedder
         self.ids: list[str] = []
         self.items: list[tuple[str | None, ObserveInput]] = []
-        self.chunks: list[np.ndarray] = []
+        self.chunks = np.empty((0, embedder.dim))
         self.owners: list[int] = []
         self.gone: set[str] = set()
 
     def add(self, ids: list[str], agent: str | None, items: list[ObserveInput]) -> None:
+        added: list[list[np.ndarray]] = []
         for at, item in enumerate(items, len(self.ids)):
             vectors, _ = embed_documents(self.embedder, [item.content])
-            self.chunks += [stored(vector) for vector in vectors]
+            added.append([stored(vector) for vector in vectors])
             self.owners += [at] * len(vectors)
+        self.chunks = np.concatenate((self.chunks, *added))
         self.ids += ids
         self.items += [(agent, item) for item in items]
 
     def nearest(self, query: str, k: int, allowed: Callable[..., bool]) -> list[str]:
         vector = stored(WordEmbedder().vector(query)).astype(np.float64)
-        apart = np.array(self.chunks, dtype=np.float64) - vector
+        apart = self.chunks - vector
         best = np.full(len(self.ids), np.inf)
         np.minimum.at(best, self.owners, np.sqrt(np.einsum("ij,ij->i", apart, apart)))
         kept = [

@@ -126,7 +126,8 @@ def test_decay_by_columns_sees_what_comes_between_two_steps(large):
             seen += step.episodes.tolist()
     assert seen == sorted(set(seen))
     assert not set(seen) & set(gone)
-    assert len(seen) == large.count() and gone
+    assert gone
+    assert len(seen) == large.count()
 
 
 # What is said about a recall.

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import random
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -203,6 +204,21 @@ def test_a_folder_that_cannot_be_emptied_is_said(path, monkeypatch):
         monkeypatch.setattr("shutil.rmtree", refused)
         assert not memory.forget_entity(CANARIES["who"]).wiped
         monkeypatch.undo()
+
+
+def test_a_store_with_a_damaged_row_loses_its_folder(path):
+    with opened(path) as memory:
+        gone = planted(memory, path)
+        with memory._store.writing():
+            memory._store._connection.execute(
+                "UPDATE embedding SET vector = x'00' WHERE episode = (SELECT max(id) FROM episode)"
+            )
+        shutil.rmtree(folder(path))
+        folder(path).mkdir()
+        (folder(path) / "1f.segment").write_bytes(CANARIES["text"].encode())
+    with opened(path) as memory:
+        forget(memory, gone)
+    assert traces(path) == []
 
 
 def test_no_code_of_a_forgotten_vector_is_left(path):

@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 from answers import answers, assert_true, embedder, filled
 from small_segments import LIMITS
+from stand_ins import WordEmbedder
 
 from engram import Engram
+from engram.errors import ModelMismatch
 from engram.index import EpisodeIndex
 
 pytestmark = pytest.mark.usefixtures("small_segments")
@@ -142,6 +144,25 @@ def test_only_the_owner_may_read_what_is_kept(copied):
 
 def test_what_is_kept_is_read_back(kept, copied, monkeypatch):
     assert_read_back(copied, monkeypatch, kept.answers)
+
+
+def test_another_model_has_other_segments(copied, monkeypatch):
+    other = WordEmbedder(16, "other")
+    with opened(copied) as memory, opened(copied) as reader:
+        reader.recall("w1")
+        memory.reembed(embedder=other)
+        memory.maintain()
+        assert {one.arrays["centre"].size for one in memory._index.segments} == {16}
+        with pytest.raises(ModelMismatch):
+            reader.recall("w1")
+        expected = answers(memory)
+    with monkeypatch.context() as patch:
+        patch.setattr(EpisodeIndex, "_add_segment", lambda *_: pytest.fail("made anew"))
+        with Engram(copied, embedder=other) as memory:
+            assert answers(memory) == expected
+    shutil.rmtree(folder(copied))
+    with Engram(copied, embedder=other) as memory:
+        assert answers(memory) == expected
 
 
 # What may become of it.
@@ -271,8 +292,9 @@ def test_no_changed_byte_changes_an_answer(kept, path, request):
         if file.is_file()
     }
     targets = sorted(name for name in original if name.suffix in (".segment", ".manifest"))
-    folder(path).mkdir()
     for number in range(request.config.getoption("--mutations") // 4):
+        # Closing after an erasure takes a damaged folder away.
+        folder(path).mkdir(exist_ok=True)
         for file in path.parent.rglob("*"):
             if file.is_file():
                 file.unlink()

@@ -99,7 +99,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(steps, st.sampled_from([1, 3, 6]))
 def test_any_history_gives_the_answers_of_fts5(tmp_path_factory, history, rows):
     path = tmp_path_factory.mktemp("history") / "m.engram"
