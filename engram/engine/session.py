@@ -110,11 +110,12 @@ class Session:
         """Write buffered access-log entries and close the file; closing twice is harmless."""
         if self._upkeep is not None:
             self._upkeep.stop()
-        # What is derived may stay behind, the mark of an erasure stays in the file.
+        # What is derived may stay behind; the mark of an erasure is in the file for who is next.
         with suppress(EngramError):
             if self._upkeep is not None:
                 self._upkeep.finish()
         with suppress(EngramError):
+            self._store.flush()
             self._wipe()
         self._store.close()
 
@@ -277,8 +278,7 @@ class Session:
     def _wipe(self) -> bool:
         """Leave nothing of what was erased in any file; return whether that was possible."""
         # The store's part takes the mark away that says something was erased.
-        clean = self._scrub()
-        return self._store.wipe() and clean
+        return self._scrub() and self._store.wipe()
 
     @contextmanager
     def _storing(

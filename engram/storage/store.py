@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from engram.errors import Busy, Closed, CorruptStore, EngramError, Forked, StoreFull
+from engram.errors import Busy, Closed, CorruptStore, Forked, StoreFull
 from engram.models import Counts
 from engram.storage import schema, uids
 from engram.storage.access import AccessLog, Recall
@@ -355,12 +355,9 @@ class Store:
         return self._connection.checkpoint() and small
 
     def close(self) -> None:
-        """Write what waits and wipe, if it can be, and close the file; twice is harmless."""
+        """Write what waits and close the file; twice is harmless."""
         try:
             with suppress(Busy, Closed, Forked):
                 self.flush()
-            # The mark stays in the file: whoever closes it next tries again.
-            with suppress(EngramError):
-                self.wipe()
         finally:
             self._connection.close()

@@ -40,7 +40,7 @@ writes = st.lists(
 
 @given(writes)
 def test_what_is_read_is_what_was_written_last(written):
-    store = Store(":memory:", 0)
+    store = Store(":memory:", 0, memory_budget=0)
     expected: dict[int, float] = {}
     for values in written:
         expected |= values
