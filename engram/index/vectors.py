@@ -41,10 +41,16 @@ ACCURACIES: Final = ("exact", "high", "fast")
 _SCANNED: Final = 20_000
 """Chunks of a segment up to which all are compared: that takes less than a millisecond."""
 
-_ROWS_PER_ROOT: Final = {"high": 2.5, "fast": 0.7}
-_ROWS_PER_RESULT: Final = {"high": 70, "fast": 20}
-"""Rows that the sign bits of n rows leave for k results: so many times the square root of n, and so
-many for each result. Measured on sentences: 99 and 97 of 100 nearest are among them."""
+_MARGIN: Final = {"high": 1.28, "fast": 0.8}
+"""Sign bits by which a row may be further than the k-th best: so many times the root of their
+number. What is near is off by chance in some of its bits, with a normal spread of half that root.
+Where nothing stands out from the rest many rows lie within the margin, and few where the near ones
+do. Measured on sentences: 99 and 97 of 100 nearest are among them."""
+
+_ROWS_MOST: Final = {"high": 10_240, "fast": 2560}
+"""Rows that sign bits leave at most, and at least so many for each result of many."""
+
+_ROWS_PER_RESULT: Final = 16
 
 _COARSE: Final = 2
 _COARSE_LEAST: Final = 32
@@ -90,10 +96,10 @@ class _Query:
         """Say whether the codes of some rows are better read than looked up in a mapping."""
         return (self.sketched or self.frugal) and len(rows) <= _READ_MOST
 
-    def rows_left(self, count: int) -> int:
-        """Return how many of `count` rows the sign bits should leave."""
-        root = _ROWS_PER_ROOT[self.accuracy] * math.sqrt(count)
-        return int(root) + _ROWS_PER_RESULT[self.accuracy] * self.k
+    @property
+    def most(self) -> int:
+        """How many rows the sign bits may leave at most."""
+        return max(_ROWS_MOST[self.accuracy], _ROWS_PER_RESULT * self.k)
 
 
 def nearest(
@@ -190,9 +196,8 @@ def _candidates(part: Segment | Tail, one: Selection, query: _Query) -> NDArray[
     mask = part.live if rows is None and one.mask is None else one.mask
     certainty = 1.0
     if rows is None and query.accuracy != "exact" and part.chunks > _SCANNED:
-        left = query.rows_left(one.count)
-        if left * 4 < one.count:
-            rows = _sketched(part, mask, owners, left, query)
+        if query.most * 2 < one.count:
+            rows = _sketched(part, mask, owners, query)
         if rows is not None:
             mask = None
             certainty = min(1.0, _DEVIATIONS / math.sqrt(len(query.vector)))
@@ -243,7 +248,6 @@ def _sketched(
     segment: Segment,
     mask: NDArray[np.bool_] | None,
     owners: NDArray[np.uint32] | None,
-    left: int,
     query: _Query,
 ) -> NDArray[np.uint32] | None:
     """Return the rows that sign bits, and then half codes, leave over.
@@ -253,10 +257,15 @@ def _sketched(
     arrays = segment.arrays
     signs = sign_bits(query.vector[None, :], arrays.whole("centre"))[0]
     bits = arrays.whole("bits") if query.frugal else segment.bits
-    rows = hamming_nearest(bits, signs, mask, owners, left, segment.scratch)
-    keep = max(_COARSE_LEAST, _COARSE * query.k)
+    rows: NDArray[np.uint32] = hamming_nearest(
+        bits, signs, mask, owners, query.most, segment.scratch
+    )
+    apart = segment.scratch[rows]
+    edge = np.partition(apart, query.k - 1)[query.k - 1]
+    rows = rows[apart <= edge + _MARGIN[query.accuracy] * math.sqrt(len(query.codes.vector))]
     if owners is not None and len(distinct(owners[rows])) < query.k:
         return None
+    keep = max(_COARSE_LEAST, _COARSE * query.k)
     if len(rows) <= keep:
         return rows
     scales = segment.scales
