@@ -67,6 +67,8 @@ def test_hamming(
         stored["query_bits"],
         allowed,
         owners,
+        10,
+        25,
         limit,
         stored["distances"],
     )

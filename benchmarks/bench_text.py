@@ -20,7 +20,6 @@ from pathlib import Path
 
 import apsw
 import apsw.fts5
-import engram.index.text as postings
 import numpy as np
 import pytest
 from bench_engine import FreeVectors, sentences

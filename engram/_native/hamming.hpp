@@ -186,14 +186,19 @@ inline void rows_within(const std::uint16_t* distances, std::size_t rows, std::u
     rows_within_plain(distances, 0, rows, most, mask, found);
 }
 
-// A distance within which `limit` counting rows very probably lie, judged by every 32nd row:
-// counting all of them one by one would take as long as a third of the pass over the bits.
+// A distance within which `limit` counting rows very probably lie, judged by one row of every 32:
+// counting all of them one by one would take as long as a third of the pass over the bits. Which one
+// changes without a period, for masks can have one: agents that write in turn, say.
 inline std::uint16_t likely_bound(const std::uint16_t* distances, std::size_t rows,
                                   std::size_t limit, const RowMask& mask, std::size_t levels) {
     constexpr std::size_t stride = 32;
     std::vector<std::size_t> histogram(levels);
-    for (std::size_t r = 0; r < rows; r += stride)
-        if (mask.allows(mask.owner(r))) ++histogram[distances[r]];
+    for (std::size_t first = 0; first < rows; first += stride) {
+        // The upper bits of a product with 2^32 divided by the golden ratio (Knuth, TAOCP 3, 6.4).
+        const auto scattered = static_cast<std::uint32_t>(first / stride) * 2654435769u;
+        const std::size_t r = first + (scattered >> 27);
+        if (r < rows && mask.allows(mask.owner(r))) ++histogram[distances[r]];
+    }
     // Four standard deviations of such a count more than its mean, and then some for small ones.
     const double mean = static_cast<double>(limit) / static_cast<double>(stride);
     const double enough = mean + 4 * std::sqrt(mean) + 8;
@@ -226,21 +231,36 @@ inline void keep_nearest(const std::uint16_t* distances, std::size_t limit, std:
     rows.resize(kept);
 }
 
+// The `limit` nearest of the rows within `most`, in their order; fewer where there are fewer.
+inline std::vector<std::uint32_t> nearest_within(const std::uint16_t* distances, std::size_t rows,
+                                                 std::size_t limit, std::uint16_t most,
+                                                 std::size_t levels, const RowMask& mask) {
+    std::vector<std::uint32_t> found;
+    const std::uint16_t bound =
+        std::min(most, likely_bound(distances, rows, limit, mask, levels));
+    rows_within(distances, rows, bound, mask, found);
+    if (found.size() < limit && bound < most) {
+        found.clear();
+        rows_within(distances, rows, most, mask, found);
+    }
+    keep_nearest(distances, limit, levels, found);
+    return found;
+}
+
+// `k` is at most `limit`.
 inline std::vector<std::uint32_t> hamming_nearest(const BitRows& in, const std::uint64_t* query,
-                                                  const RowMask& mask, std::size_t limit,
+                                                  const RowMask& mask, std::size_t k,
+                                                  std::size_t margin, std::size_t limit,
                                                   std::uint16_t* distances) {
     constexpr std::uint16_t farthest = std::numeric_limits<std::uint16_t>::max();
     const std::size_t levels = in.words * 64 + 1;
     distances_of(in, query, distances);
-    std::vector<std::uint32_t> found;
-    const std::uint16_t bound = likely_bound(distances, in.rows, limit, mask, levels);
-    rows_within(distances, in.rows, bound, mask, found);
-    if (found.size() < limit && bound != farthest) {
-        found.clear();
-        rows_within(distances, in.rows, farthest, mask, found);
-    }
-    keep_nearest(distances, limit, levels, found);
-    return found;
+    const auto best = nearest_within(distances, in.rows, k, farthest, levels, mask);
+    if (best.size() < k) return best;  // there are no more
+    std::size_t edge = 0;
+    for (const std::uint32_t row : best) edge = std::max<std::size_t>(edge, distances[row]);
+    const std::size_t most = std::min<std::size_t>(edge + margin, farthest);
+    return nearest_within(distances, in.rows, limit, static_cast<std::uint16_t>(most), levels, mask);
 }
 
 }  // namespace engram

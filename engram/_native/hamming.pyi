@@ -11,6 +11,8 @@ def hamming_nearest(
     query: NDArray[np.uint64],
     allowed: NDArray[np.bool_] | None,
     owners: NDArray[np.uint32] | None,
+    k: SupportsIndex,
+    margin: SupportsIndex,
     limit: SupportsIndex,
     distances: NDArray[np.uint16],
 ) -> NDArray[np.uint32]: ...

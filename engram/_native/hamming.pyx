@@ -32,7 +32,7 @@ cdef extern from "hamming.hpp" namespace "engram" nogil:
 
     void c_sign_bits "engram::sign_bits"(const float*, const float*, size_t, size_t, uint64_t*)
     vector[uint32_t] c_hamming_nearest "engram::hamming_nearest"(
-        const BitRows&, const uint64_t*, const RowMask&, size_t, uint16_t*
+        const BitRows&, const uint64_t*, const RowMask&, size_t, size_t, size_t, uint16_t*
     ) except +
 
 
@@ -68,8 +68,8 @@ def sign_bits(vectors, centre):
     return bits
 
 
-def hamming_nearest(bits, query, allowed, owners, limit, distances):
-    """Return the rows whose sign bits differ least from the query's.
+def hamming_nearest(bits, query, allowed, owners, k, margin, limit, distances):
+    """Return the rows whose sign bits differ hardly more from the query's than the k nearest do.
 
     The selection is exact for Hamming distance, with ties at the cut to earlier rows. A row counts
     only if its owner is allowed; an owner that has no element in `allowed` is not.
@@ -83,17 +83,21 @@ def hamming_nearest(bits, query, allowed, owners, limit, distances):
         query: uint64 [w].
         allowed: bool [number of owners], the owners that count, or None for all of them.
         owners: uint32 [n], the owner of each row, or None where a row is its own.
-        limit: How many rows to return at most; at least 1.
+        k: How many rows are nearest; at least 1.
+        margin: How many bits further than the last of those a row may be; at least 0.
+        limit: How many rows to return at most; at least `k`.
         distances: uint16 [n], to write to; the distances of all rows when this returns.
 
     Returns:
-        uint32 [r], ascending; r is min(limit, rows that count).
+        uint32 [r], ascending: of the rows within the margin the `limit` nearest.
 
     Raises:
-        TypeError: An argument is not an array of its element type, or `limit` is not an integer.
-        ValueError: A shape, the memory layout or `limit` is not as described.
+        TypeError: An argument is not an array of its element type, or a number is not an integer.
+        ValueError: A shape, the memory layout or a number is not as described.
     """
-    limit = arguments.hamming(bits, query, allowed, owners, limit, distances)
+    k, margin, limit = arguments.hamming(
+        bits, query, allowed, owners, k, margin, limit, distances
+    )
     if len(bits) == 0:
         return np.empty(0, np.uint32)
     cdef const uint64_t[:, ::1] bit_view = bits
@@ -117,10 +121,14 @@ def hamming_nearest(bits, query, allowed, owners, limit, distances):
     stored.bits = &bit_view[0, 0]
     stored.rows = bit_view.shape[0]
     stored.words = bit_view.shape[1]
+    cdef size_t first = min(k, len(bits))
+    cdef size_t further = min(margin, 0xFFFF)
     cdef size_t most = min(limit, len(bits))
     cdef vector[uint32_t] found
     with nogil:
-        found = c_hamming_nearest(stored, &query_view[0], mask, most, &distance_out[0])
+        found = c_hamming_nearest(
+            stored, &query_view[0], mask, first, further, most, &distance_out[0]
+        )
     rows = np.empty(found.size(), np.uint32)
     cdef uint32_t[::1] row_out = rows
     if found.size():

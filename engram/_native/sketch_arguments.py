@@ -62,10 +62,12 @@ def hamming(
     wanted: NDArray[np.uint64],
     allowed: NDArray[np.bool_] | None,
     owners: NDArray[np.uint32] | None,
+    k: SupportsIndex,
+    margin: SupportsIndex,
     limit: SupportsIndex,
     distances: NDArray[np.uint16],
-) -> int:
-    """Check the arguments of `hamming_nearest`, and return `limit`."""
+) -> tuple[int, int, int]:
+    """Check the arguments of `hamming_nearest`, and return its numbers."""
     boundary.array("bits", bits, np.uint64, 2)
     boundary.array("query", wanted, np.uint64)
     boundary.length("query", wanted, bits.shape[1], "column of bits")
@@ -73,7 +75,8 @@ def hamming(
     _mask(allowed, owners, len(bits), "row of bits")
     boundary.array("distances", distances, np.uint16)
     boundary.length("distances", distances, len(bits), "row of bits")
-    return boundary.whole("limit", limit, 1)
+    first = boundary.whole("k", k, 1)
+    return first, boundary.whole("margin", margin, 0), boundary.whole("limit", limit, first)
 
 
 def coarse(

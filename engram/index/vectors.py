@@ -257,12 +257,10 @@ def _sketched(
     arrays = segment.arrays
     signs = sign_bits(query.vector[None, :], arrays.whole("centre"))[0]
     bits = arrays.whole("bits") if query.frugal else segment.bits
+    margin = round(_MARGIN[query.accuracy] * math.sqrt(len(query.vector)))
     rows: NDArray[np.uint32] = hamming_nearest(
-        bits, signs, mask, owners, query.most, segment.scratch
+        bits, signs, mask, owners, query.k, margin, query.most, segment.scratch
     )
-    apart = segment.scratch[rows]
-    edge = np.partition(apart, query.k - 1)[query.k - 1]
-    rows = rows[apart <= edge + _MARGIN[query.accuracy] * math.sqrt(len(query.codes.vector))]
     if owners is not None and len(distinct(owners[rows])) < query.k:
         return None
     keep = max(_COARSE_LEAST, _COARSE * query.k)

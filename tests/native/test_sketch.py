@@ -102,7 +102,7 @@ def test_hamming_nearest(agree: Agree, count: int, words: int) -> None:
         .reshape(count, words)
         .sum(1)
     )
-    for limit in (1, 7, 100, 2**70):
+    for k, margin, limit in ((1, 2**16, 7), (1, 0, 1), (7, 3, 100), (2, 20, 2**70), (5, 0, 2**70)):
         for allowed in (None, random.random(count) < 0.5, random.random(count // 2) < 0.1):
             for owner in (None, owners):
                 distances = np.full(count, 9, np.uint16)
@@ -113,6 +113,8 @@ def test_hamming_nearest(agree: Agree, count: int, words: int) -> None:
                     query,
                     allowed,
                     owner,
+                    k,
+                    margin,
                     limit,
                     distances,
                 )
@@ -125,6 +127,9 @@ def test_hamming_nearest(agree: Agree, count: int, words: int) -> None:
                 )
                 expected = np.flatnonzero(counts)
                 expected = expected[np.argsort(reference[expected], kind="stable")[:limit]]
+                if len(expected) > k:
+                    edge = reference[expected[k - 1]] + margin
+                    expected = expected[reference[expected] <= edge]
                 assert found.tolist() == sorted(expected.tolist())
 
 
@@ -142,6 +147,8 @@ def test_hamming_nearest_where_the_sample_misleads(agree: Agree) -> None:
             query,
             None,
             None,
+            3000,
+            2**16,
             3000,
             distances,
         )
@@ -359,13 +366,24 @@ def test_bits_and_codes_refuse_what_does_not_fit(refuse: Refuse) -> None:
     bits, query, rows = np.zeros((4, 2), np.uint64), np.zeros(2, np.uint64), ROWS
     distances = np.zeros(4, np.uint16)
     for case in (
-        (bits, query[:1], None, None, 1, distances),
-        (bits, query, None, None, 0, distances),
-        (bits, query, None, None, 1, distances[:2]),
-        (bits, query, np.ones(4), None, 1, distances),
-        (bits, query, None, np.zeros(3, np.uint32), 1, distances),
-        (bits[:, :0].copy(), query[:0], None, None, 1, distances),
-        (np.zeros((1, 1024), np.uint64), np.zeros(1024, np.uint64), None, None, 1, distances[:1]),
+        (bits, query[:1], None, None, 1, 0, 1, distances),
+        (bits, query, None, None, 0, 0, 1, distances),
+        (bits, query, None, None, 1, -1, 1, distances),
+        (bits, query, None, None, 2, 0, 1, distances),
+        (bits, query, None, None, 1, 0, 1, distances[:2]),
+        (bits, query, np.ones(4), None, 1, 0, 1, distances),
+        (bits, query, None, np.zeros(3, np.uint32), 1, 0, 1, distances),
+        (bits[:, :0].copy(), query[:0], None, None, 1, 0, 1, distances),
+        (
+            np.zeros((1, 1024), np.uint64),
+            np.zeros(1024, np.uint64),
+            None,
+            None,
+            1,
+            0,
+            1,
+            distances[:1],
+        ),
     ):
         refuse(hamming.hamming_nearest, hamming_twin.hamming_nearest, *case)
     refuse(sketch.encode, twin.encode, rows.astype(np.float64))

@@ -32,15 +32,20 @@ def hamming_nearest(
     query: NDArray[np.uint64],
     allowed: NDArray[np.bool_] | None,
     owners: NDArray[np.uint32] | None,
+    k: SupportsIndex,
+    margin: SupportsIndex,
     limit: SupportsIndex,
     distances: NDArray[np.uint16],
 ) -> NDArray[np.uint32]:
     """NumPy twin of `engram._native.hamming.hamming_nearest`."""
-    limit = arguments.hamming(bits, query, allowed, owners, limit, distances)
+    k, margin, limit = arguments.hamming(bits, query, allowed, owners, k, margin, limit, distances)
     distances[:] = 0
     for word in range(bits.shape[1]):
         differing = np.ascontiguousarray(bits[:, word] ^ query[word])
         distances += _BIT_COUNTS[differing.view(np.uint8)].reshape(-1, 8).sum(1, dtype=np.uint16)
     rows = np.flatnonzero(counting_rows(np.arange(len(bits)), allowed, owners))
-    nearest = np.argsort(distances[rows], kind="stable")[:limit]
-    return np.sort(rows[nearest]).astype(np.uint32)
+    nearest = rows[np.argsort(distances[rows], kind="stable")[:limit]]
+    if len(nearest) > k:
+        within = distances[nearest].astype(np.int64) - distances[nearest[k - 1]] <= margin
+        nearest = nearest[within]
+    return np.sort(nearest).astype(np.uint32)
