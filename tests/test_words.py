@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from storage.test_text import FOUND
 
 from engram.index.words import ARRAYS, Part, WordSegment, WordTail, build, merge, rank
-from engram.storage.connection import _terms
+from engram.storage.functions import terms as _terms
 from engram.storage.segment import searchable
 from engram.storage.text import _TOKENIZER, _cut
 

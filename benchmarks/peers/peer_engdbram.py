@@ -139,8 +139,7 @@ class Duel:
                     spent["peer"] += self._write("peer", agent, rows)
                 spent["ours"] += self._write("ours", agent, rows)
                 at = stop
-        if hasattr(self.ours[None], "maintain"):
-            self.figures["upkeep_s"] = round(timed(self.ours[None].maintain) / 1000, 2)
+        self.figures["upkeep_s"] = round(timed(self.ours[None].maintain) / 1000, 2)
         per_s = {side: round(1000 * len(corpus.texts) / ms) for side, ms in spent.items()}
         self.figures["ingest_per_s"] = {**per_s, "ratio": round(per_s["ours"] / per_s["peer"], 2)}
 

@@ -33,8 +33,7 @@ class Ours:
                         for offset, text in enumerate(corpus.texts[at : at + BATCH])
                     ]
                 )
-            if hasattr(memory, "maintain"):
-                memory.maintain()
+            memory.maintain()
 
     def open(self, store: Path, corpus: Corpus) -> Search:
         memory = Engram(store, embedder=embedder(corpus))

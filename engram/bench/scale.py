@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -225,25 +224,11 @@ def _settings(request: _Request) -> dict[str, Any]:
 
 
 def _new_options(request: _Request) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the arguments for `Engram` and for `recall`, if this engram has them.
-
-    Raises:
-        InvalidArgument: It has not.
-    """
-    from engram import Engram  # noqa: PLC0415
-
+    """Return the arguments for `Engram` and for `recall`."""
     options: dict[str, Any] = {}
     if request.memory_budget is not None:
-        _check(Engram.__init__, "memory_budget")
         options["memory_budget"] = request.memory_budget
     recall_options: dict[str, Any] = {}
     if request.accuracy is not None:
-        _check(Engram.recall, "accuracy")
         recall_options["accuracy"] = request.accuracy
     return options, recall_options
-
-
-def _check(call: Callable[..., object], name: str) -> None:
-    if name not in inspect.signature(call).parameters:
-        message = f"this engram has no {name}"
-        raise InvalidArgument(message, "leave the option out")

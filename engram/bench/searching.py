@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from engram import Engram
 from engram.bench.building import HALF, NOW, SHARES
 from engram.bench.stats import WARM_UPS, LatencyStats, call_times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from engram import Engram
     from engram.bench.corpus import Questions
 
-__all__ = ["COLUMNS", "DELETED", "SPREADING", "Column", "agents", "has_accuracy", "search"]
+__all__ = ["COLUMNS", "DELETED", "SPREADING", "Column", "agents", "search"]
 
 
 @dataclass(frozen=True)
@@ -63,11 +62,6 @@ def agents(columns: Sequence[Column]) -> list[str | None]:
     return list(dict.fromkeys(column.agent for column in columns))
 
 
-def has_accuracy() -> bool:
-    """Return whether this engram's `recall` can be told how exact to be."""
-    return "accuracy" in inspect.signature(Engram.recall).parameters
-
-
 def search(
     memory: Engram, column: Column, questions: Questions, k: int, recall_options: dict[str, Any]
 ) -> tuple[LatencyStats, float | None]:
@@ -86,7 +80,7 @@ def search(
 
     first = asked[:WARM_UPS]
     times = call_times(recalled, [*first, *asked], len(first))
-    if not has_accuracy() or options.get("accuracy") == "exact":
+    if options.get("accuracy") == "exact":
         return times, None
     shares = []
     for question in asked:

@@ -11,7 +11,7 @@ from stand_ins import WordEmbedder
 
 from engram.bench.point import ScalePoint
 from engram.bench.results import Results
-from engram.bench.searching import COLUMNS, has_accuracy
+from engram.bench.searching import COLUMNS
 from engram.benchmarks.scale import ScalePoint as Documented
 
 SMALL = ("scale", "--sizes", "40", "--queries", "3", "--k", "4")
@@ -47,7 +47,7 @@ def test_a_run_measures_everything(run, words, results, tmp_path):
         assert point.rss_mb == point.warm.rss_mb > point.warm.anonymous_mb > 0
         assert point.cold.first_recall_ms > 0
         assert point.with_model is None  # the stand-in has no name to load it by
-        assert bool(point.recall_at_k) == has_accuracy()
+        assert point.recall_at_k
     assert (kept.settings["k"], kept.settings["queries"]) == (4, 3)
     assert {"processor", "cores", "memory_gb", "system"} == set(kept.machine)
     assert {"engram", "python", "numpy"} <= set(kept.versions)
@@ -131,12 +131,6 @@ def test_a_wrong_command_line_exits_with_2(run, arguments):
 def test_vectors_need_their_texts(run, words, tmp_path):
     (tmp_path / "v.f16").write_bytes(b"\0" * 640)
     assert run(*SMALL, "--vectors", "v.f16", "--json").error["code"] == "invalid_argument"
-
-
-@pytest.mark.skipif(has_accuracy(), reason="this engram has it")
-@pytest.mark.parametrize("option", [["--accuracy", "fast"], ["--memory-budget", "1000"]])
-def test_an_engram_without_the_choice_says_so(run, words, option):
-    assert "leave the option out" in run(*SMALL, *option, "--json").error["hint"]
 
 
 def test_the_documented_name():

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from engram._native.tokens import invert, merge
 from engram._native.twins.tokens import invert as invert_twin
 from engram._native.twins.tokens import merge as merge_twin
-from engram.storage.connection import _terms
+from engram.storage.functions import terms as _terms
 from engram.storage.text import _TOKENIZER
 
 Agree = Callable[..., Any]
