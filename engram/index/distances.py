@@ -28,16 +28,19 @@ def true_distances(
         vector: As for `nearest`.
         episodes: int64[n], keys in any order.
     """
+    tail = index.tail
+    recent = episodes >= tail.first
+    if tail.owners is None and recent.all():
+        # The common case of a small store: a vector for each episode, all in memory.
+        return _lengths(tail.vectors[np.searchsorted(tail.keys, episodes)], vector)
     found = np.full(len(episodes), np.inf)
-    recent = episodes >= index.tail.first
     for batch, here in (
-        (_of_tail(index.tail, episodes[recent]), recent),
+        (_of_tail(tail, episodes[recent]), recent),
         (_of_store(index, episodes[~recent]), ~recent),
     ):
         if not len(batch.episodes):
             continue
-        apart = batch.vectors.astype(np.float64) - vector
-        each = np.sqrt(np.einsum("ij,ij->i", apart, apart))
+        each = _lengths(batch.vectors, vector)
         starts = np.flatnonzero(np.diff(batch.episodes, prepend=-1))
         nearest_chunk = np.minimum.reduceat(each, starts)
         present = batch.episodes[starts]
@@ -47,6 +50,13 @@ def true_distances(
         known = present[places] == episodes[asked]
         found[asked[known]] = nearest_chunk[places[known]]
     return found
+
+
+def _lengths(vectors: NDArray[np.float32], query: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return the distance of each vector from the query, float64[n]."""
+    apart = vectors.astype(np.float64) - query
+    lengths: NDArray[np.float64] = np.sqrt(np.einsum("ij,ij->i", apart, apart))
+    return lengths
 
 
 def distance_bounds(

@@ -105,8 +105,7 @@ class EpisodeIndex:
         if last == self.covered:
             return
         try:
-            self._take_over()
-            self._extend()
+            self._extend(self._take_over())
         except BaseException:
             # Half a change applied twice would be a wrong index: start over next time.
             self.clear()
@@ -120,15 +119,21 @@ class EpisodeIndex:
         self.clear()
         self.refresh()
 
-    def _take_over(self) -> None:
-        """Bring what is here, or else what the shelf holds, to this state of the store."""
+    def _take_over(self) -> int | None:
+        """Bring what is here, or else what the shelf holds, to this state of the store.
+
+        Returns:
+            How many episodes at most are newer than the newest here, None if any number can be.
+        """
         try:
-            if self.covered == 0:
-                self._open()
+            if self.covered:
+                return self._replay()
+            self._open()
             self._replay()
         except Damaged:
             self.shelf.distrust()
             self.clear()
+        return None
 
     def _open(self) -> None:
         """Take what the shelf holds."""
@@ -138,35 +143,55 @@ class EpisodeIndex:
             self.tail = Tail(found.after, self.model.dim)
             self.graphs.kept = found.graphs
 
-    def _replay(self) -> None:
+    def _replay(self) -> int | None:
         if self.covered == 0:
-            return
+            return None
+        newer = 0
         for op, first, last in self.store.changes_after(self.covered):
             if op == "reembed":
                 model = self.store.model()
                 assert model is not None  # noqa: S101 - the change that names it was just read
                 self.model = model
                 self.clear()
-                return
-            if op == "forget":
+                return None
+            if op == "observe":
+                newer += last - first + 1
+            elif op == "forget":
                 for part in self.parts:
                     if part.rows and part.first <= last and first <= part.last:
                         part.forget(first, last)
+        return newer
 
-    def _extend(self) -> None:
-        """Read the episodes newer than the newest one here."""
-        while (end := self.store.columns.following(self.tail.last, SEGMENT_ROWS)) is not None:
+    def _extend(self, newer: int | None) -> None:
+        """Read the episodes newer than the newest one here.
+
+        Args:
+            newer: How many there are at most, None if any number can be.
+        """
+        if newer is not None and newer <= TAIL_ROWS:
+            if newer:
+                self._append(self.tail.last + 1, _EVERY_KEY)
+            return
+        count = SEGMENT_ROWS
+        while count == SEGMENT_ROWS:
+            end, count = self.store.columns.following(self.tail.last, SEGMENT_ROWS)
             begin = self.tail.last + 1
+            if not count:
+                return
             # So many keys may hold fewer episodes: then a segment is small, and merged later.
             if not self.tail.rows and end - begin >= TAIL_ROWS:
                 self._add_segment(begin, end)
                 continue
-            for columns in self.store.columns.between(begin, end):
-                first, last = columns.keys[[0, -1]].tolist()
-                vectors = list(self.store.embeddings.between(first, last, self.model))
-                self.tail.append(columns, segments.joined(vectors, self.model.dim))
-            if self.tail.rows > TAIL_ROWS:
-                self.seal()
+            self._append(begin, end)
+
+    def _append(self, begin: int, end: int) -> None:
+        """Add the episodes between two keys, both included, to the tail."""
+        for columns in self.store.columns.between(begin, end):
+            first, last = columns.keys[[0, -1]].tolist()
+            vectors = list(self.store.embeddings.between(first, last, self.model))
+            self.tail.append(columns, segments.joined(vectors, self.model.dim))
+        if self.tail.rows > TAIL_ROWS:
+            self.seal()
 
     def seal(self) -> None:
         """Make a segment of the tail's episodes, in the caller's transaction."""

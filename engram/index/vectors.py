@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -88,13 +89,17 @@ class _Query:
         self.vector = vector
         self.k = k
         self.accuracy = accuracy
-        self.codes = QueryCodes(vector)
         self.considered = 0
         self.sketched = False
 
     def reads(self, rows: NDArray[np.uint32]) -> bool:
         """Say whether the codes of some rows are better read than looked up in a mapping."""
         return (self.sketched or self.frugal) and len(rows) <= _READ_MOST
+
+    @cached_property
+    def codes(self) -> QueryCodes:
+        """The query as codes are compared with."""
+        return QueryCodes(self.vector)
 
     @property
     def most(self) -> int:
@@ -140,8 +145,8 @@ def nearest(
 def _ranked(
     index: EpisodeIndex, vector: NDArray[np.float32], k: int, found: list[NDArray[np.int64]]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the `k` nearest of some episodes by their true vectors, and their distances."""
-    keys = distinct(np.concatenate([np.empty(0, dtype=np.int64), *found]))
+    """Return the `k` nearest of some different episodes by their true vectors, and how far."""
+    keys = np.concatenate(found) if found else np.empty(0, dtype=np.int64)
     distances = true_distances(index, vector, keys)
     order = np.lexsort((keys, distances))[:k]
     # An episode without vectors is near nothing.
@@ -188,7 +193,7 @@ def _newer(part: Segment | Tail, one: Selection, watermark: int) -> NDArray[np.u
 
 
 def _candidates(part: Segment | Tail, one: Selection, query: _Query) -> NDArray[np.int64]:
-    """Return the keys of the episodes of a part that can be among the nearest."""
+    """Return the keys of the episodes of a part that can be among the nearest, each once."""
     if isinstance(part, Tail):
         return _nearest_of_tail(part, one, query)
     owners = part.owners
@@ -204,7 +209,7 @@ def _candidates(part: Segment | Tail, one: Selection, query: _Query) -> NDArray[
             query.sketched = True
     query.considered += part.chunks if rows is None else len(rows)
     near = _compared(part, rows, mask, owners, query, certainty)
-    keys: NDArray[np.int64] = part.keys[near if owners is None else owners[near]]
+    keys: NDArray[np.int64] = part.keys[near if owners is None else distinct(owners[near])]
     return keys
 
 

@@ -92,10 +92,11 @@ class Columns:
                 raise CorruptStore(message, "restore a backup") from None
             yield batch
 
-    def following(self, key: int, count: int) -> int | None:
-        """Return the last of the next `count` episodes after a key, None when there are none."""
-        found: int | None = self._connection.execute(
-            "SELECT max(id) FROM (SELECT id FROM episode WHERE id > ? ORDER BY id LIMIT ?)",
+    def following(self, key: int, count: int) -> tuple[int, int]:
+        """Return the last of the next `count` episodes after a key, and how many there are."""
+        last, found = self._connection.execute(
+            "SELECT coalesce(max(id), 0), count(*)"
+            " FROM (SELECT id FROM episode WHERE id > ? ORDER BY id LIMIT ?)",
             (key, count),
         ).get
-        return found
+        return last, found
