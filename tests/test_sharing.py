@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from stand_ins import WordEmbedder
+from turns import Other
 
 from engram import Engram, ObserveInput
 
@@ -31,33 +28,9 @@ with Engram(sys.argv[1], embedder=WordEmbedder()) as memory:
 """
 
 
-class OtherProcess:
-    def __init__(self, path: Path) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", OTHER, str(path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
-        )
-
-    def __enter__(self) -> OtherProcess:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.stdin.close()
-        assert self.process.wait(timeout=60) == 0
-        self.process.stdout.close()
-
-    def ask(self, line: str) -> str:
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-        return self.process.stdout.readline().strip()
-
-
 def test_processes_see_each_others_commits_at_their_next_call(memory, path):
     memory.observe("mine first")
-    with OtherProcess(path) as other:
+    with Other(path, OTHER) as other:
         assert other.ask("recall first") == "1"
         for number in range(5):
             theirs = other.ask(f"observe theirs {number}")
@@ -74,7 +47,7 @@ def test_processes_see_each_others_commits_at_their_next_call(memory, path):
 
 
 def test_two_processes_write_at_once_without_a_lock_error(path, memory):
-    with OtherProcess(path) as one, OtherProcess(path) as two:
+    with Other(path, OTHER) as one, Other(path, OTHER) as two:
         with ThreadPoolExecutor() as threads:
             for other in (one, two):
                 threads.submit(

@@ -1,4 +1,4 @@
-"""Another process on a large store, which does one thing at a time and says when it is done."""
+"""Another process on a store, which does one thing at a time and says when it is done."""
 
 from __future__ import annotations
 
@@ -42,11 +42,13 @@ class Other:
 
     Args:
         path: The store.
+        script: What it does: a line of orders in, a line of answer out. Of itself, that of a large
+            store.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, script: str = OTHER) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", OTHER, str(path)],
+            [sys.executable, "-c", script, str(path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

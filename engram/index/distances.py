@@ -30,7 +30,7 @@ def true_distances(
     """
     tail = index.tail
     recent = episodes >= tail.first
-    if tail.owners is None and recent.all():
+    if tail.owners is None and tail.live is None and recent.all():
         # The common case of a small store: a vector for each episode, all in memory.
         return _lengths(tail.vectors[np.searchsorted(tail.keys, episodes)], vector)
     found = np.full(len(episodes), np.inf)
@@ -115,8 +115,10 @@ def _of_store(index: EpisodeIndex, episodes: NDArray[np.int64]) -> VectorBatch:
 
 
 def _of_tail(tail: Tail, episodes: NDArray[np.int64]) -> VectorBatch:
-    """Return the vectors of some of a tail's episodes, by ascending keys."""
+    """Return the vectors of some of a tail's episodes, by ascending keys, the forgotten's not."""
     rows = np.searchsorted(tail.keys, np.sort(episodes)).astype(np.uint32)
+    if tail.live is not None:
+        rows = rows[tail.live[rows]]
     if tail.owners is not None:
         rows = chunks_of(tail.owners, rows)
         return VectorBatch(tail.keys[tail.owners[rows]], tail.vectors[rows])

@@ -168,21 +168,17 @@ class EpisodeIndex:
         Args:
             newer: How many there are at most, None if any number can be.
         """
-        if newer is not None and newer <= TAIL_ROWS:
+        if newer is not None and self.tail.rows + newer <= TAIL_ROWS:
             if newer:
                 self._append(self.tail.last + 1, _EVERY_KEY)
             return
         count = SEGMENT_ROWS
         while count == SEGMENT_ROWS:
             end, count = self.store.columns.following(self.tail.last, SEGMENT_ROWS)
-            begin = self.tail.last + 1
-            if not count:
-                return
-            # So many keys may hold fewer episodes: then a segment is small, and merged later.
-            if not self.tail.rows and end - begin >= TAIL_ROWS:
-                self._add_segment(begin, end)
-                continue
-            self._append(begin, end)
+            if self.tail.rows + count > TAIL_ROWS:
+                self._add_segment(self.tail.first, end)
+            elif count:
+                self._append(self.tail.last + 1, end)
 
     def _append(self, begin: int, end: int) -> None:
         """Add the episodes between two keys, both included, to the tail."""
@@ -190,8 +186,6 @@ class EpisodeIndex:
             first, last = columns.keys[[0, -1]].tolist()
             vectors = list(self.store.embeddings.between(first, last, self.model))
             self.tail.append(columns, segments.joined(vectors, self.model.dim))
-        if self.tail.rows > TAIL_ROWS:
-            self.seal()
 
     def seal(self) -> None:
         """Make a segment of the tail's episodes, in the caller's transaction."""
@@ -200,7 +194,7 @@ class EpisodeIndex:
             self._add_segment(first, last)
         else:
             self.tail = Tail(last, self.model.dim)
-        self._selections.clear()
+            self._parts_changed()
 
     def _add_segment(self, first: int, last: int) -> None:
         store = self.store
@@ -213,6 +207,13 @@ class EpisodeIndex:
         )
         self.segments.append(self.shelf.keep(new))
         self.tail = Tail(last, self.model.dim)
+        self._parts_changed()
+
+    def _parts_changed(self) -> None:
+        """Let go of what is kept for parts that are gone."""
+        self._labels.keep_only(set(self.parts))
+        self._phrases.keep_only(set(self.parts))
+        self._selections.clear()
 
     def put(self, old: Sequence[Segment], new: Segment | None) -> bool:
         """Put a merged segment in the place of those it was made of, in a transaction.
@@ -226,9 +227,7 @@ class EpisodeIndex:
         if self.segments[at : at + len(old)] != list(old):
             return False
         self.segments[at : at + len(old)] = [] if new is None else [new]
-        self._labels.keep_only(set(self.parts))
-        self._phrases.keep_only(set(self.parts))
-        self._selections.clear()
+        self._parts_changed()
         return True
 
     def select(self, allowed: EpisodeFilter) -> list[Selection]:
@@ -266,8 +265,10 @@ class EpisodeIndex:
             return None
         if allowed.agent is not None:
             return self.store.agent(allowed.agent)
-        owners = {one for part in self.parts if part.rows for one in part.agent_ids}
-        return owners.pop() if len(owners) == 1 else None
+        found = [part.agent_ids for part in self.parts if part.rows]
+        if not found or any(len(ids) > 1 or ids[0] != found[0][0] for ids in found):
+            return None
+        return int(found[0][0])
 
     def traces(self, agent: str | None, most: int) -> Iterator[Traces]:
         """Yield what importance is computed from, of an agent's episodes or everyone's, ascending.

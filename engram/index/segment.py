@@ -146,14 +146,13 @@ class Segment:
         return np.empty(self.chunks, dtype=np.uint16)
 
     @property
-    def agent_ids(self) -> list[int]:
-        """The agents that have episodes here, -1 for those of none."""
-        ids: list[int] = self.arrays.whole("agent_ids").tolist()
-        return ids
+    def agent_ids(self) -> NDArray[np.int64]:
+        """The agents that have episodes here, ascending, -1 for those of none."""
+        return self.arrays.whole("agent_ids")
 
     def agent_rows(self, agent: int) -> NDArray[np.uint32] | None:
         """Return an agent's rows, ascending; None when they are all the rows there are."""
-        ids = self.arrays.whole("agent_ids")
+        ids = self.agent_ids
         place = int(np.searchsorted(ids, agent))
         if place == len(ids) or ids[place] != agent:
             return np.empty(0, dtype=np.uint32)

@@ -241,7 +241,7 @@ class Shelf:
 
     def settle(
         self, name: str, contents: Contents, newer: Sequence[Segment], *, everything: bool
-    ) -> None:
+    ) -> bool:
         """Take away every file that a manifest, which the store names now, has no use for.
 
         Args:
@@ -250,17 +250,23 @@ class Shelf:
             newer: Segments that were made since; their files stay.
             everything: Take what another process is about to name as well: it may hold what was
                 erased, and that process finds out by the manifest that it has to begin anew.
+
+        Returns:
+            Whether that was possible.
         """
         assert self._folder is not None  # noqa: S101 - a manifest was written into it
         self.based_on = name
         self._named = self._files(contents)
         kept = {self._folder / f"{name}{_MANIFEST}", self._folder / _LOCK}
         kept = kept.union(self._named, _paths(newer))
-        # Another process may be taking the same files, or all of them, away.
-        with suppress(OSError):
+        try:
             for file in set(self._folder.iterdir()) - kept:
                 if file.is_file() and (everything or not self._of_another(file)):
                     file.unlink(missing_ok=True)
+        except OSError:
+            # No right to, or another process takes all of them away.
+            return False
+        return True
 
     def discard(self, found: Sequence[Segment]) -> None:
         """Take away the files of segments that no manifest names."""

@@ -187,10 +187,9 @@ class Tail:
         return int(lengths[self._live[: len(lengths)]].sum())
 
     @property
-    def agent_ids(self) -> list[int]:
-        """The agents that have episodes here, -1 for those of none."""
-        ids: list[int] = distinct(self.agents).tolist()
-        return ids
+    def agent_ids(self) -> NDArray[np.int32]:
+        """The agents that have episodes here, ascending, -1 for those of none."""
+        return distinct(self.agents)
 
     def agent_rows(self, agent: int) -> NDArray[np.uint32] | None:
         """Return an agent's rows, ascending; None when they are all the rows there are."""

@@ -219,8 +219,8 @@ class Upkeep:
             with index.store.writing():
                 index.store.set_snapshot(name)
             with index.store.reading():
-                shelf.settle(name, contents, index.segments, everything=everything)
-            return True
+                settled = shelf.settle(name, contents, index.segments, everything=everything)
+            return settled or not everything
 
 
 def _without_forgotten(

@@ -120,6 +120,21 @@ def test_the_forgotten_never_come_back(memory, share):
     assert len(recalled(memory, 300)[1]) == 300 - len(gone)
 
 
+def test_what_is_forgotten_before_it_is_in_a_segment_never_comes_back(memory):
+    exact(memory)
+    recent = [memory.observe("w1 w2 w3") for _ in range(5)]
+    # The background makes the graph and leaves the newest in memory.
+    recalled(memory)
+    memory._upkeep._thread.join()
+    assert memory._index.tail.rows
+    assert recalled(memory) == ("graph", exact(memory))
+    for uid in recent[::2]:
+        memory.forget(uid)
+    _, found = recalled(memory)
+    assert found == exact(memory)
+    assert not set(found) & set(recent[::2])
+
+
 @pytest.mark.parametrize(
     "filters",
     [{"tags": ["t1"]}, {"actors": ["ann"]}, {"since": START}, {"exclude_quarantined": True},
