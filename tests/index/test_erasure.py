@@ -194,6 +194,24 @@ def test_while_another_process_holds_the_folder_it_goes(path):
     assert traces(path) == []
 
 
+def test_where_an_old_file_cannot_be_taken_away_the_folder_goes(path, monkeypatch):
+    unlink = Path.unlink
+
+    def refused(file: Path, **options: bool) -> None:
+        if file.suffix == ".segment":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        unlink(file, **options)
+
+    with opened(path) as memory:
+        planted(memory, path)
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "unlink", refused)
+            assert memory.forget_entity(CANARIES["who"]).wiped
+        assert traces(path) == []
+        assert_true(memory)
+    assert traces(path) == []
+
+
 def test_a_folder_that_cannot_be_emptied_is_said(path, monkeypatch):
     def refused(*_: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
