@@ -40,9 +40,11 @@ class Engram(EpisodeMemory, FactMemory, Cognition, Erasure, Transfer, Reembeddin
             `ENGRAM_EVENTS_PATH`, and without that no file is made.
         memory_budget: Bytes that the index may keep in memory, 512 MiB by default. What does not
             fit is read from its files when it is needed, at some cost in time.
+        create: Make the store when nothing is at `path`; False refuses that, and empty files.
 
     Raises:
-        CannotOpen: The folder is missing or may not be written to.
+        CannotOpen: The folder is missing or may not be written to, or nothing is at `path` and
+            nothing is to be made.
         NotAStore: The file is something else, or the key is missing or wrong.
         StoreTooNew: A newer engram made the store.
         ModelMissing: The named model is not on this machine.

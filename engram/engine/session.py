@@ -47,6 +47,7 @@ class Session:
         llm: LLMAdapter | None = None,
         events_path: str | os.PathLike[str] | None = None,
         memory_budget: int = DEFAULT_BUDGET,
+        create: bool = True,
     ) -> None:
         if embedder is not None and embedder_model is not None:
             message = "embedder and embedder_model were both given"
@@ -78,6 +79,7 @@ class Session:
             busy_timeout=timeout,
             durability=durability,
             memory_budget=self._budget,
+            create=arguments.flag(create, "create"),
         )
         self._index: EpisodeIndex | None = None
         self._upkeep: Upkeep | None = None

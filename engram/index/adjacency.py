@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from engram.storage import Store
 
 _TOUCH_NO_EDGE: Final = frozenset(
-    {"observe", "assert", "supersede", "forget_fact", "reembed", "decay"}
+    {"observe", "assert", "supersede", "forget_fact", "reembed", "decay", "lifecycle"}
 )
 _FOLLOWED: Final = frozenset({"link", "strengthen", "alias", "forget", "forget_entity"})
 TOUCHED_AT_MOST: Final = 5_000

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from engram.storage.columns import ColumnBatch, origins
-from engram.storage.connection import MEMORY
-from engram.storage.embeddings import VectorBatch, as_stored
-from engram.storage.episodes import NewEpisode
-from engram.storage.fact_records import Evidence, FactSource, NewFact
-from engram.storage.filters import EpisodeFilter
-from engram.storage.graph import Edges
-from engram.storage.old_store import read_old_store
-from engram.storage.record_writer import RecordWriter
-from engram.storage.records import KINDS, Column, Record, RecordReader
-from engram.storage.store import Store
-from engram.storage.strength import Traces
-from engram.storage.text import Phrase
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engram.storage.columns import ColumnBatch, origins
+    from engram.storage.connection import MEMORY
+    from engram.storage.embeddings import VectorBatch, as_stored
+    from engram.storage.episodes import NewEpisode
+    from engram.storage.fact_records import Evidence, FactSource, NewFact
+    from engram.storage.filters import EpisodeFilter
+    from engram.storage.graph import Edges
+    from engram.storage.old_store import read_old_store
+    from engram.storage.record_writer import RecordWriter
+    from engram.storage.records import KINDS, Column, Record, RecordReader
+    from engram.storage.store import Store
+    from engram.storage.strength import Traces
+    from engram.storage.text import Phrase
 
 __all__ = [
     "KINDS",
@@ -38,3 +42,34 @@ __all__ = [
     "origins",
     "read_old_store",
 ]
+
+# Loaded at first use: most of it brings NumPy, and a ledger needs none of that.
+_LAZY = {
+    "ColumnBatch": "engram.storage.columns",
+    "origins": "engram.storage.columns",
+    "MEMORY": "engram.storage.connection",
+    "VectorBatch": "engram.storage.embeddings",
+    "as_stored": "engram.storage.embeddings",
+    "NewEpisode": "engram.storage.episodes",
+    "Evidence": "engram.storage.fact_records",
+    "FactSource": "engram.storage.fact_records",
+    "NewFact": "engram.storage.fact_records",
+    "EpisodeFilter": "engram.storage.filters",
+    "Edges": "engram.storage.graph",
+    "read_old_store": "engram.storage.old_store",
+    "RecordWriter": "engram.storage.record_writer",
+    "KINDS": "engram.storage.records",
+    "Column": "engram.storage.records",
+    "Record": "engram.storage.records",
+    "RecordReader": "engram.storage.records",
+    "Store": "engram.storage.store",
+    "Traces": "engram.storage.strength",
+    "Phrase": "engram.storage.text",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message)

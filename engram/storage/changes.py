@@ -17,7 +17,8 @@ class Changes:
     An operation says what `first` to `last` are keys of: "observe" and "forget" name episodes,
     "assert", "supersede" and "forget_fact" facts, "link" edges, "strengthen" the logged recalls
     that changed edges of their episodes, "forget_entity" entities, "alias" an entity and the one
-    that became part of it, or 0, "reembed" the model that became current. Readers skip the
+    that became part of it, or 0, "reembed" the model that became current, "lifecycle" an
+    episode that became or ceased to be available. Readers skip the
     operations they do not know.
     """
 

@@ -30,6 +30,7 @@ from engram.errors import (
 )
 from engram.storage.checkpoints import checkpoint_by_size
 from engram.storage.encryption import (
+    EXISTING,
     READ_WRITE,
     WITH_URIS,
     change_key,
@@ -39,7 +40,7 @@ from engram.storage.encryption import (
     source,
     unlock,
 )
-from engram.storage.files import refuse_what_is_no_file, replacing
+from engram.storage.files import refuse_what_is_no_file, refuse_what_is_not_there, replacing
 from engram.storage.functions import add_functions, occurrences, terms
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ class Connection:
             SQLCipher and SQLite3 Multiple Ciphers define.
         busy_timeout: Seconds to wait for another connection's lock.
         mapped: Bytes of the file to map into memory at most; an encrypted one is not mapped.
+        create: Make the file when nothing is there; without it that is refused.
         durability: "normal" survives the death of the process and can lose the last commits with
             the power, never the store; "full" waits for the disk at every commit.
 
@@ -135,6 +137,7 @@ class Connection:
         busy_timeout: float = 10.0,
         durability: Literal["normal", "full"] = "normal",
         mapped: int = MAPPED,
+        create: bool = True,
     ) -> None:
         self._mapped = mapped
         self._secret = None if key is None else passphrase(key)
@@ -144,6 +147,9 @@ class Connection:
         self.path = path if path == MEMORY else str(Path(path).absolute())
         if not self.in_memory:
             refuse_what_is_no_file(Path(self.path))
+        if not create:
+            refuse_what_is_not_there(Path(self.path))
+        self._create = create
         self.lock = threading.RLock()
         self._cursors: WeakSet[apsw.Cursor] = WeakSet()
         self._begun = 0
@@ -163,7 +169,7 @@ class Connection:
 
     def _open(self) -> None:
         # A store in memory has no other connection to be copied with.
-        flags = WITH_URIS if self.in_memory else READ_WRITE
+        flags = WITH_URIS if self.in_memory else READ_WRITE if self._create else EXISTING
         self._connection = apsw.Connection(self.path, flags=flags)
         self._counts = False
         try:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 _BLOCK = 1 << 20
 
-READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+EXISTING = apsw.SQLITE_OPEN_READWRITE
+READ_WRITE = EXISTING | apsw.SQLITE_OPEN_CREATE
 WITH_URIS = READ_WRITE | apsw.SQLITE_OPEN_URI
 """Lets VACUUM INTO take a key. Only absolute paths are opened so, which never look like URIs."""
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engram.errors import CannotOpen
+from engram.errors import CannotOpen, NotAStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +37,23 @@ def refuse_what_is_no_file(path: Path) -> None:
         kind = "a folder" if path.is_dir() else "a device, a pipe or a socket"
         message = f"the path is {kind}, not a file"
         raise CannotOpen(message, "name a file")
+
+
+def refuse_what_is_not_there(path: Path) -> None:
+    """Refuse a path where no store can be: nothing is there, or an empty file.
+
+    Raises:
+        CannotOpen: Nothing is there.
+        NotAStore: An empty file is, which SQLite would turn into a database.
+    """
+    try:
+        size = path.stat().st_size
+    except OSError:
+        message = "there is no store at the path"
+        raise CannotOpen(message, "make one, or name another path") from None
+    if not size:
+        message = "the file is empty"
+        raise NotAStore(message, "name a store")
 
 
 def put_in_place(ready: Path, dest: Path) -> None:

@@ -7,13 +7,19 @@ from typing import Any, cast
 import apsw
 
 from engram.storage.folding import folded
-from engram.storage.importance import BlockOfRows
 
 
 def add_functions(connection: apsw.Connection) -> None:
     """Let a connection's SQL use `folded(text)` and `importance_block(place, importance)`."""
     connection.create_scalar_function("folded", _folded, 1, deterministic=True)
-    connection.create_aggregate_function("importance_block", BlockOfRows, 2)
+    connection.create_aggregate_function("importance_block", _block_of_rows, 2)
+
+
+def _block_of_rows() -> Any:
+    """Return the aggregate; an upgrade needs it, and most programs that open a store do not."""
+    from engram.storage.importance import BlockOfRows  # noqa: PLC0415 - brings NumPy
+
+    return BlockOfRows()
 
 
 def _folded(*values: Any) -> str:

@@ -58,6 +58,7 @@ class Store:
         busy_timeout: Seconds to wait for another connection's lock.
         durability: "normal" or "full", see `Connection`.
         memory_budget: Bytes that everything about the store should get by with.
+        create: Make the file when nothing is there.
 
     Raises:
         CannotOpen, NotAStore, StoreTooNew, CorruptStore, Busy, InvalidArgument: As documented on
@@ -73,6 +74,7 @@ class Store:
         busy_timeout: float = 10.0,
         durability: Literal["normal", "full"] = "normal",
         memory_budget: int,
+        create: bool = True,
     ) -> None:
         self._connection = Connection(
             path,
@@ -80,6 +82,7 @@ class Store:
             busy_timeout=busy_timeout,
             durability=durability,
             mapped=min(MAPPED, memory_budget // _MAPPED_SHARE),
+            create=create,
         )
         try:
             schema.bring_up_to_date(self._connection, now)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
-
-import numpy as np
+from array import array
 
 _FREE_BITS = 122
 """What version and variant leave of a UUID; the first 48 of them are milliseconds."""
@@ -34,7 +33,7 @@ def following(last: bytes | str | None, at: int, count: int) -> list[bytes]:
         at: The time, in microseconds.
         count: How many.
     """
-    steps = np.frombuffer(os.urandom(4 * count), dtype=np.uint32).tolist()
+    steps = array("I", os.urandom(4 * count))
     number = max(at // 1000, 0) << _COUNTER_BITS | secrets.randbits(_COUNTER_BITS - 1)
     newest = _number(last)
     if newest is not None and (newest + (count << 32)).bit_length() <= _FREE_BITS:

@@ -1,0 +1,111 @@
+"""Whose a memory is: canonical project paths, decided against the file system as it is now."""
+
+from __future__ import annotations
+
+import errno
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from engram.errors import InvalidArgument, InvalidType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MAX_LENGTH: Final = 4096
+"""Characters that a path may have."""
+
+OWNER_KEYS: Final = ("project_path", "project_root")
+"""The members of a memory's metadata that say which project it belongs to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """Which project a memory belongs to.
+
+    Attributes:
+        project: The canonical path of the project it names.
+        conflict: It names a project that is none, or two of them: it belongs to nobody.
+        source: The canonical path of the file it came from; where it names no project, it belongs
+            to every folder above that.
+    """
+
+    project: str | None = None
+    conflict: bool = False
+    source: str | None = None
+
+
+def canonical(value: object, argument: str = "project_id") -> str:
+    """Return the one spelling of an absolute path: no links, no dots, no spare slashes.
+
+    "~" is somebody's home. What does not exist is kept as it is written; case and Unicode
+    normalisation are always kept, for to a file system they may be different files.
+
+    Raises:
+        InvalidType: `value` is no `str`.
+        InvalidArgument: It is relative, empty, longer than `MAX_LENGTH`, holds a NUL character or
+            lone surrogates, names an unknown home or leads round in links.
+    """
+    if not isinstance(value, str):
+        message = f"{argument} must be a str, not {type(value).__name__}"
+        raise InvalidType(message)
+    if not 1 <= len(value) <= MAX_LENGTH:
+        message = f"{argument} must have 1 to {MAX_LENGTH} characters"
+        raise InvalidArgument(message)
+    if "\0" in value or not _is_text(value):
+        message = f"{argument} holds a character that no path has"
+        raise InvalidArgument(message)
+    path = os.path.expanduser(value)  # noqa: PTH111 - Path.expanduser raises for unknown homes
+    if not path.startswith("/"):
+        message = f"{argument} must be an absolute path"
+        raise InvalidArgument(message)
+    # POSIX leaves the meaning of two leading slashes open, and realpath keeps them.
+    resolved = _resolved("/" + path.lstrip("/"), argument)
+    if not _is_text(resolved):
+        message = f"{argument} leads to a path that is not Unicode text"
+        raise InvalidArgument(message)
+    return resolved
+
+
+def _is_text(path: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in path)
+
+
+def _resolved(path: str, argument: str) -> str:
+    try:
+        return os.path.realpath(path, strict=True)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            message = f"{argument} leads round in symbolic links"
+            raise InvalidArgument(message) from None
+    return os.path.realpath(path)
+
+
+def ownership(metadata: Mapping[str, object], source: object = None) -> Ownership:
+    """Return whose a memory is, by its metadata or else by the file it came from.
+
+    Args:
+        metadata: Every one of `OWNER_KEYS` that is there must name the same project; what it names
+            must be a path, or the memory belongs to nobody.
+        source: The path of the file as the caller has it; a relative one says nothing.
+    """
+    named = [metadata[key] for key in OWNER_KEYS if key in metadata]
+    origin = _source(source)
+    if not named:
+        return Ownership(source=origin)
+    try:
+        projects = {canonical(name) for name in named}
+    except (InvalidArgument, InvalidType):
+        projects = set()
+    if len(projects) != 1:
+        return Ownership(conflict=True, source=origin)
+    return Ownership(projects.pop(), source=origin)
+
+
+def _source(source: object) -> str | None:
+    if not isinstance(source, str) or not source.startswith("/"):
+        return None
+    try:
+        return canonical(source)
+    except InvalidArgument:
+        return None

@@ -1,0 +1,121 @@
+"""The lifecycle of memories: which are to be found, which are hidden, and who said so when."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from engram.storage import uids
+from engram.storage.projects import UNAVAILABLE, Projects
+
+if TYPE_CHECKING:
+    from engram.storage.changes import Changes
+    from engram.storage.connection import Connection
+
+EVIDENCE: Final = "evidence-"
+"""What the id of a check observation begins with."""
+
+FACT: Final = "fact:"
+"""What the id of a fact begins with where it is a memory among others."""
+
+Table = Literal["episode", "check_observation"]
+
+
+class Found(NamedTuple):
+    """Where a memory is: its table and its key there."""
+
+    table: Table
+    key: int | str
+
+
+class Lifecycle:
+    """The lifecycle of a store's memories; every method runs in the caller's transaction."""
+
+    def __init__(self, connection: Connection, changes: Changes, projects: Projects) -> None:
+        self._connection = connection
+        self._changes = changes
+        self._projects = projects
+
+    def find(self, memory: str) -> Found | None:
+        """Return where a memory is, hidden or not; None when it is nowhere."""
+        if memory.startswith(EVIDENCE):
+            row = self._connection.execute(
+                "SELECT id FROM check_observation WHERE id = ?", (memory,)
+            ).get
+            if row is not None:
+                return Found("check_observation", row)
+        key = self._connection.execute(
+            "SELECT id FROM episode WHERE uid = ?", (uids.to_stored(memory),)
+        ).get
+        return None if key is None else Found("episode", key)
+
+    def set(
+        self,
+        found: Found,
+        memory: str,
+        at: int,
+        *,
+        action: str,
+        reason: str | None,
+        columns: dict[str, object],
+    ) -> None:
+        """Change what decides whether a memory is to be found.
+
+        Args:
+            found: Where it is.
+            memory: Its public id.
+            at: The time, in microseconds.
+            action: What is done, for the history.
+            reason: Why.
+            columns: The new values.
+        """
+        table, key = found
+        if table == "episode":
+            self._projects.remove([int(key)])
+        given = ", ".join(f"{name} = :{name}" for name in columns)
+        self._connection.execute(
+            f"UPDATE {table} SET {given} WHERE id = :key",  # noqa: S608
+            {**columns, "key": key},
+        )
+        self._connection.execute(
+            "INSERT INTO lifecycle_change (memory, action, reason, at) VALUES (?, ?, ?, ?)",
+            (uids.to_stored(memory), action, reason, at),
+        )
+        if table == "episode":
+            self._projects.add(int(key), int(key))
+            self._changes.add("lifecycle", int(key), int(key), at)
+
+    def history(self, memory: str) -> list[tuple[str, str | None, int]]:
+        """Return what was done to a memory, oldest first: the action, why, and when."""
+        rows = self._connection.execute(
+            "SELECT action, reason, at FROM lifecycle_change WHERE memory = ? ORDER BY id",
+            (uids.to_stored(memory),),
+        )
+        return [(action, reason, at) for action, reason, at in rows]
+
+    def source_state(self, memory: str) -> str | None:
+        """Say what keeps a memory from being a source: "missing", "forgotten" or "inactive".
+
+        None when nothing does. A fact is active while it is neither closed nor superseded. Check
+        observations are looked at elsewhere.
+        """
+        if memory.startswith(FACT):
+            return self._fact_state(memory.removeprefix(FACT))
+        row = self._connection.execute(
+            f"SELECT e.forgotten_at IS NOT NULL, {UNAVAILABLE.format('e')} IS NOT NULL"  # noqa: S608
+            " OR e.quarantined FROM episode AS e WHERE e.uid = ?",
+            (uids.to_stored(memory),),
+        ).fetchone()
+        if row is None:
+            return "missing"
+        forgotten, inactive = row
+        return "forgotten" if forgotten else "inactive" if inactive else None
+
+    def _fact_state(self, fact: str) -> str | None:
+        inactive = self._connection.execute(
+            "SELECT valid_to IS NOT NULL OR superseded_at IS NOT NULL OR quarantined"
+            " FROM fact WHERE uid = ?",
+            (uids.to_stored(fact),),
+        ).get
+        if inactive is None:
+            return "missing"
+        return "inactive" if inactive else None
