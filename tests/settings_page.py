@@ -46,4 +46,5 @@ def values(field: dict[str, object]) -> str:
 
 if __name__ == "__main__":
     text = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(re.sub(r"(^\|.*\n)+", lambda _: table(), text, flags=re.M), encoding="utf-8")
+    anew = re.sub(r"(?m)(^\|.*\n)+", lambda _: table(), text)
+    PAGE.write_text(anew, encoding="utf-8")

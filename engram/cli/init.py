@@ -137,9 +137,9 @@ def _make_both(file: Path, chosen: dict[str, str], undo: ExitStack) -> Loaded:
     settings = load(file, os.environ)
     _refuse_other_storage(settings.settings.backend)
     store = _store(settings)
+    _create(store, "store", undo)
     for suffix in _COMPANIONS:
         undo.callback(Path(f"{store}{suffix}").unlink, missing_ok=True)
-    _create(store, "store", undo)
     open_or_make(str(store)).close()
     return settings
 
