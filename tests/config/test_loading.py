@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from engram.config import LLM, Retrieval, Settings, constructed, load
 from engram.config.schema import schema
+from engram.embedding.registry import known
 from engram.errors import InvalidSettings
 
 FIELDS = schema()["fields"]
@@ -196,6 +197,12 @@ def test_the_dimension_follows_the_model(model, dim):
     assert loaded.settings.embedding_dim == dim
     assert loaded.sources["embedding_dim"] == "derived:embedding_model"
     assert loaded.warnings == ()
+
+
+def test_the_dimensions_are_those_of_the_registry():
+    for model in known():
+        loaded = load(None, {"ENGRAM_EMBEDDING_MODEL": model.name})
+        assert loaded.settings.embedding_dim == model.dim
 
 
 def test_the_dimension_is_derived_by_default_and_kept_when_set(file):
