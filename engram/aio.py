@@ -100,6 +100,7 @@ class AsyncEngram:
         llm: LLMAdapter | None = None,
         events_path: str | os.PathLike[str] | None = None,
         memory_budget: int = DEFAULT_BUDGET,
+        create: bool = True,
         max_workers: int | None = None,
     ) -> None:
         self._open = partial(
@@ -116,6 +117,7 @@ class AsyncEngram:
             llm=llm,
             events_path=events_path,
             memory_budget=memory_budget,
+            create=create,
         )
         self._agent = agent_id
         self._memory: Engram | None = None
