@@ -55,6 +55,7 @@ class SearchHit:
         layer: Such as "episodic"; a fact's is "semantic".
         memory_type: Such as "narrative"; a fact's is "fact".
         importance: 0 to 1.
+        key: The store's own key for it.
     """
 
     id: str
@@ -63,6 +64,7 @@ class SearchHit:
     layer: str
     memory_type: str
     importance: float
+    key: int = field(repr=False, compare=False, default=0)
 
 
 @dataclass(slots=True)
@@ -364,4 +366,5 @@ def _hit(candidate: Candidate) -> SearchHit:
         memory.layer,
         memory.memory_type,
         memory.importance,
+        memory.key,
     )

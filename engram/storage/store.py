@@ -219,14 +219,16 @@ class Store:
         """Return the change of the last erasure since the file was last made anew, if any."""
         return self._residue.due()
 
-    def note_recall(self, agent: str | None, query: str, at: int, episodes: Sequence[int]) -> None:
+    def note_recall(
+        self, agent: str | None, query: str | None, at: int, episodes: Sequence[int]
+    ) -> None:
         """Keep a recall for the access log and write what waits when it is worth a commit.
 
-        Called outside any transaction. A store that is locked keeps the entries waiting.
+        Called outside any transaction. While another connection writes, the entries go on waiting.
         """
         if self._access.add(Recall(agent, query, at, tuple(episodes))):
             with suppress(Busy):
-                self.flush()
+                self.flush(wait=False)
 
     def flush(self, *, wait: bool = True) -> None:
         """Write the access-log entries that wait, in one transaction of their own.
