@@ -203,6 +203,8 @@ class AsyncEngram:
     observe = _awaited(Engram.observe)
     observe_many = _awaited(Engram.observe_many)
     recall = _awaited(Engram.recall)
+    search = _awaited(Engram.search)
+    search_explained = _awaited(Engram.search_explained)
     get = _awaited(Engram.get)
     episodes = _awaited(Engram.episodes)
     count = _awaited(Engram.count)
