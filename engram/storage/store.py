@@ -23,6 +23,7 @@ from engram.storage.erasure import EntityErasure
 from engram.storage.facts import Facts
 from engram.storage.graph import Graph
 from engram.storage.labels import Labels
+from engram.storage.projects import Projects
 from engram.storage.record_writer import RecordWriter
 from engram.storage.records import Column, RecordReader, columns
 from engram.storage.reflections import Reflections
@@ -102,6 +103,7 @@ class Store:
         self.facts = Facts(self._connection, self._agents, self._changes)
         self.graph = Graph(self._connection, self._agents, self._changes)
         self.reflections = Reflections(self._connection, self._agents)
+        self._projects = Projects(self._connection)
         self._access = AccessLog(self._connection)
         self.erasure = EntityErasure(
             self._connection, self._changes, self.facts, self._access, self.remove_episodes
@@ -156,6 +158,8 @@ class Store:
         keys, ids = self.episodes.add(new, self._agents.add(agent), now)
         self.embeddings.add(keys, vectors, counts, model)
         self.text.add(keys[0], keys[-1])
+        if any(episode.origin is not None for episode in new):
+            self._projects.add(keys[0], keys[-1])
         self.changed("observe", keys[0], keys[-1], now)
         return [uids.from_stored(uid) for uid in ids]
 
