@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from heapq import merge
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from engram.storage import uids
@@ -21,6 +21,9 @@ INELIGIBLE: Final = f"({UNAVAILABLE} IS NOT NULL OR {{0}}.quarantined)"
 
 FACT: Final = "fact:"
 """What the id of a fact begins with where it is a memory among others."""
+
+_ELIGIBLE = f"NOT {INELIGIBLE.format('e')}"
+_ACTIVE = "f.valid_to IS NULL AND f.superseded_at IS NULL AND NOT f.quarantined"
 
 _FACT = 2
 _KINDS = (0, 1, _FACT)
@@ -49,8 +52,7 @@ class Projects:
         """List the eligible ones of the episodes `first` to `last`, both included."""
         self._insert(
             self._episodes(
-                "episode AS e WHERE e.id BETWEEN :first AND :last"
-                f" AND NOT {INELIGIBLE.format('e')}",
+                f"episode AS e WHERE e.id BETWEEN :first AND :last AND {_ELIGIBLE}",
                 {"first": first, "last": last},
             )
         )
@@ -66,53 +68,62 @@ class Projects:
 
     def add_facts(self, first: int, last: int) -> None:
         """List the active ones of the facts `first` to `last`, both included."""
-        self._insert(
-            self._facts(
-                "f.id BETWEEN ? AND ? AND f.valid_to IS NULL AND f.superseded_at IS NULL"
-                " AND NOT f.quarantined",
-                (first, last),
-            )
-        )
+        self._insert(self._facts(f"f.id BETWEEN ? AND ? AND {_ACTIVE}", (first, last)))
 
     def remove_fact(self, fact: int) -> None:
         """Take a fact off its list, before its row goes or changes."""
         self._delete(self._facts("f.id = ?", (fact,)))
 
-    def _insert(self, rows: list[_Row]) -> None:
+    def differences(self) -> tuple[int, int]:
+        """Compare the lists with the memories, reading all of both.
+
+        Returns:
+            How many rows are missing, and how many should not be there.
+        """
+        expected = missing = 0
+        for row in chain(
+            self._episodes(f"episode AS e WHERE {_ELIGIBLE}", {}), self._facts(_ACTIVE, ())
+        ):
+            expected += 1
+            missing += self._connection.execute(
+                "SELECT NOT EXISTS (SELECT 1 FROM project_memory WHERE project = ? AND kind = ?"
+                " AND recorded_at = ? AND uid = ? AND memory = ?)",
+                row,
+            ).get
+        total: int = self._connection.execute("SELECT count(*) FROM project_memory").get
+        return missing, total - (expected - missing)
+
+    def _insert(self, rows: Iterable[_Row]) -> None:
         self._connection.executemany(
-            "INSERT OR IGNORE INTO project_memory VALUES (?, ?, ?, ?, ?)", rows
+            "INSERT OR IGNORE INTO project_memory VALUES (?, ?, ?, ?, ?)", list(rows)
         )
 
-    def _delete(self, rows: list[_Row]) -> None:
+    def _delete(self, rows: Iterable[_Row]) -> None:
         self._connection.executemany(
             "DELETE FROM project_memory"
             " WHERE project = ? AND kind = ? AND recorded_at = ? AND uid = ? AND memory = ?",
-            rows,
+            list(rows),
         )
 
-    def _episodes(self, chosen: str, bindings: dict[str, object]) -> list[_Row]:
-        found: Any = self._connection.execute(
+    def _episodes(self, chosen: str, bindings: dict[str, object]) -> Iterator[_Row]:
+        rows: Any = self._connection.execute(
             f"SELECT e.id, e.uid, e.recorded_at, e.project_path, e.source_path FROM {chosen}"  # noqa: S608
             " AND (e.project_path IS NOT NULL"
             " OR (e.source_path IS NOT NULL AND NOT e.project_conflict))",
             bindings,
-        ).fetchall()
-        return [
-            (digest(path), int(isinstance(uid, str)), recorded_at, uid, key)
-            for key, uid, recorded_at, project, source in found
-            for path in ([project] if project is not None else containing(source))
-        ]
+        )
+        for key, uid, recorded_at, project, source in rows:
+            for path in [project] if project is not None else containing(source):
+                yield digest(path), int(isinstance(uid, str)), recorded_at, uid, key
 
-    def _facts(self, condition: str, bindings: tuple[int, ...]) -> list[_Row]:
-        found: Any = self._connection.execute(
+    def _facts(self, chosen: str, bindings: tuple[int, ...]) -> Iterator[_Row]:
+        rows: Any = self._connection.execute(
             "SELECT f.id, f.uid, f.recorded_at, f.project_path FROM fact AS f"  # noqa: S608
-            f" WHERE f.project_path IS NOT NULL AND {condition}",
+            f" WHERE f.project_path IS NOT NULL AND {chosen}",
             bindings,
-        ).fetchall()
-        return [
-            (digest(project), _FACT, recorded_at, uid, -key)
-            for key, uid, recorded_at, project in found
-        ]
+        )
+        for key, uid, recorded_at, project in rows:
+            yield digest(project), _FACT, recorded_at, uid, -key
 
     def newest(self, project: str, limit: int, excerpt: int) -> list[ProjectMemory]:
         """Return a project's newest memories, ties by id; costs time in `limit` alone.
