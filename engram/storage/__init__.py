@@ -6,13 +6,14 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from engram.storage.columns import ColumnBatch, origins
+    from engram.storage.columns import QUARANTINED, ColumnBatch, origins
     from engram.storage.connection import MEMORY
     from engram.storage.embeddings import VectorBatch, as_stored
-    from engram.storage.episodes import NewEpisode
+    from engram.storage.episodes import NewEpisode, Origin
     from engram.storage.fact_records import Evidence, FactSource, NewFact
     from engram.storage.filters import EpisodeFilter
     from engram.storage.graph import Edges
+    from engram.storage.memories import Memory
     from engram.storage.old_store import read_old_store
     from engram.storage.record_writer import RecordWriter
     from engram.storage.records import KINDS, Column, Record, RecordReader
@@ -23,14 +24,17 @@ if TYPE_CHECKING:
 __all__ = [
     "KINDS",
     "MEMORY",
+    "QUARANTINED",
     "Column",
     "ColumnBatch",
     "Edges",
     "EpisodeFilter",
     "Evidence",
     "FactSource",
+    "Memory",
     "NewEpisode",
     "NewFact",
+    "Origin",
     "Phrase",
     "Record",
     "RecordReader",
@@ -45,17 +49,20 @@ __all__ = [
 
 # Loaded at first use: most of it brings NumPy, and a ledger needs none of that.
 _LAZY = {
+    "QUARANTINED": "engram.storage.columns",
     "ColumnBatch": "engram.storage.columns",
     "origins": "engram.storage.columns",
     "MEMORY": "engram.storage.connection",
     "VectorBatch": "engram.storage.embeddings",
     "as_stored": "engram.storage.embeddings",
     "NewEpisode": "engram.storage.episodes",
+    "Origin": "engram.storage.episodes",
     "Evidence": "engram.storage.fact_records",
     "FactSource": "engram.storage.fact_records",
     "NewFact": "engram.storage.fact_records",
     "EpisodeFilter": "engram.storage.filters",
     "Edges": "engram.storage.graph",
+    "Memory": "engram.storage.memories",
     "read_old_store": "engram.storage.old_store",
     "RecordWriter": "engram.storage.record_writer",
     "KINDS": "engram.storage.records",

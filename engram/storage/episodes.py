@@ -10,6 +10,7 @@ import numpy as np
 
 from engram.models import Episode
 from engram.storage import uids
+from engram.storage.filters import UNAVAILABLE
 from engram.storage.importance import IMPORTANCE, JOIN, Importance, from_stored
 from engram.storage.segment import search_text
 from engram.times import from_micros
@@ -28,6 +29,16 @@ if TYPE_CHECKING:
     ]
 
 
+class Origin(NamedTuple):
+    """Whose an episode is and where it came from, see `engram.paths.Ownership`."""
+
+    project: str | None = None
+    conflict: bool = False
+    source: str | None = None
+    source_raw: str | None = None
+    source_type: str | None = None
+
+
 class NewEpisode(NamedTuple):
     """An episode on its way into the store; times in microseconds, everything checked."""
 
@@ -41,6 +52,7 @@ class NewEpisode(NamedTuple):
     quarantined: bool = False
     summary_of: tuple[str, ...] = ()
     metadata: str | None = None
+    origin: Origin | None = None
 
 
 _COLUMNS = (
@@ -48,11 +60,19 @@ _COLUMNS = (
     f" {IMPORTANCE}, a.name, e.provenance, e.quarantined, e.metadata"
 )
 _JOINS = f"LEFT JOIN agent AS a ON a.id = e.agent {JOIN}"
-_INSERT = (
-    "INSERT INTO episode (id, uid, agent, content, search_text, occurred_at, recorded_at,"
-    " salience, emotional_valence, provenance, quarantined, metadata)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_PLAIN = (
+    *("id", "uid", "agent", "content", "search_text", "occurred_at", "recorded_at", "salience"),
+    *("emotional_valence", "provenance", "quarantined", "metadata"),
 )
+_ORIGIN = ("project_path", "project_conflict", "source_path", "source_raw", "source_type")
+
+
+def _insert(columns: Sequence[str]) -> str:
+    return f"INSERT INTO episode ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608
+
+
+_INSERT = _insert(_PLAIN)
+_INSERT_WITH_ORIGIN = _insert(_PLAIN + _ORIGIN)
 
 
 class Episodes:
@@ -78,26 +98,31 @@ class Episodes:
         keys = range((last or 0) + 1, (last or 0) + 1 + len(new))
         newest = self._connection.execute("SELECT uid FROM episode ORDER BY id DESC LIMIT 1").get
         ids = uids.following(newest, recorded_at, len(new))
-        self._connection.executemany(
-            _INSERT,
+        rows = (
             (
-                (
-                    key,
-                    uid,
-                    agent,
-                    e.content,
-                    search_text(e.content),
-                    e.occurred_at,
-                    recorded_at,
-                    e.salience,
-                    e.emotional_valence,
-                    e.provenance,
-                    e.quarantined,
-                    e.metadata,
-                )
-                for key, uid, e in zip(keys, ids, new, strict=True)
-            ),
+                key,
+                uid,
+                agent,
+                e.content,
+                search_text(e.content),
+                e.occurred_at,
+                recorded_at,
+                e.salience,
+                e.emotional_valence,
+                e.provenance,
+                e.quarantined,
+                e.metadata,
+            )
+            for key, uid, e in zip(keys, ids, new, strict=True)
         )
+        # Most have no origin, and columns that say nothing take their time too.
+        if all(e.origin is None for e in new):
+            self._connection.executemany(_INSERT, rows)
+        else:
+            self._connection.executemany(
+                _INSERT_WITH_ORIGIN,
+                (row + (e.origin or Origin()) for row, e in zip(rows, new, strict=True)),
+            )
         self._labels.add(keys, [e.actors for e in new], [e.tags for e in new])
         sources = [
             (key, position, uids.to_stored(source))
@@ -118,9 +143,32 @@ class Episodes:
         return found
 
     def get(self, uid: str, agent: str | None) -> Episode | None:
-        """Return the episode with a public id, None unless `agent` may see it."""
+        """Return the episode with a public id, None unless `agent` may see it.
+
+        Neither may anybody see one that is forgotten and not erased.
+        """
         key = self.key(uid, agent)
-        return None if key is None else self.fetch(np.array([key], dtype=np.int64))[0]
+        if key is None or self._is_forgotten(key):
+            return None
+        return self.fetch(np.array([key], dtype=np.int64))[0]
+
+    def _is_forgotten(self, key: int) -> bool:
+        found: int = self._connection.execute(
+            "SELECT forgotten_at IS NOT NULL FROM episode WHERE id = ?", (key,)
+        ).get
+        return bool(found)
+
+    def unavailable(self, after: int) -> NDArray[np.int64]:
+        """Return the keys after one of all episodes that no filter lets through, ascending.
+
+        They are forgotten and not erased, inactive or invalidated.
+        """
+        rows = self._connection.execute(
+            f"SELECT e.id FROM episode AS e WHERE {UNAVAILABLE.format('e')} IS NOT NULL"  # noqa: S608
+            " AND e.id > ? ORDER BY e.id",
+            (after,),
+        ).fetchall()
+        return np.array(rows, dtype=np.int64).reshape(-1)
 
     def fetch(self, keys: NDArray[np.int64]) -> list[Episode]:
         """Return the episodes with the given keys, in their order; missing ones are left out."""
@@ -156,7 +204,14 @@ class Episodes:
 
     def count(self, allowed: EpisodeFilter) -> int:
         """Return how many episodes a filter allows."""
-        conditions, bindings = allowed.conditions()
+        if allowed.standing == "available":
+            # Counting all, and then the few, takes indexes where a condition on each takes rows.
+            conditions, bindings = allowed.other_conditions()
+            hidden = [*conditions, f"{UNAVAILABLE.format('e')} IS NOT NULL"]
+            return self._count(conditions, bindings) - self._count(hidden, bindings)
+        return self._count(*allowed.conditions())
+
+    def _count(self, conditions: list[str], bindings: list[object]) -> int:
         where = " AND ".join(conditions) or "TRUE"
         found: int = self._connection.execute(
             f"SELECT count(*) FROM episode AS e WHERE {where}",  # noqa: S608
