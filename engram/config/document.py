@@ -55,8 +55,9 @@ def read(path: Path) -> dict[str, object]:
         InvalidSettings: The file cannot be read, is no single UTF-8 document of YAML, or has
             another shape than settings have.
     """
-    loader = _Loader(_text(path))
+    text = _text(path)
     try:
+        loader = _Loader(text)
         root = loader.get_single_node()
         return {} if root is None else _Walk(loader).settings(root)
     except yaml.YAMLError as error:
@@ -67,8 +68,6 @@ def read(path: Path) -> dict[str, object]:
     except RecursionError:
         message = "the settings file is nested too deeply"
         raise InvalidSettings(message) from None
-    finally:
-        loader.dispose()
 
 
 def write(path: Path, chosen: Mapping[str, str | float]) -> None:

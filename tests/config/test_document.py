@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.config import load
+from engram.config import document, load
 from engram.config.document import MAX_BYTES
 from engram.errors import InvalidSettings
 
+NESTED = "not one document of valid YAML|nested too deeply|must be a mapping"
 LIMITED = [
-    ("[" * 100_000, "not one document of valid YAML"),
-    ("- " * 100_000 + "x", "settings file"),
-    ("? " * 100_000 + "x", "settings file"),
-    ("{a: " * 100_000, "not one document of valid YAML"),
-    ("retrieval: " + "{<<: " * 900 + "{}" + "}" * 900, "settings file"),
+    *((sign * 100_000, NESTED) for sign in ("[", "- ", "? ", "{a: ")),
+    ("retrieval: " + "{<<: " * 900 + "{}" + "}" * 900, NESTED),
     ("top_k: 1\n" * (MAX_BYTES // 8), f"more than {MAX_BYTES} bytes"),
     ("web: {port: " + "9" * 5000 + "}", "web.port must be an integer"),
     ("web: {port: " + "1:" * 100_000 + "1}", "web.port must be an integer"),
@@ -24,9 +25,11 @@ LIMITED = [
 ]
 
 
-@pytest.fixture
-def read(tmp_path):
+@pytest.fixture(params=["in C", "in Python"])
+def read(tmp_path, request, monkeypatch):
     """Return a function that loads settings from the text or bytes of a file."""
+    if request.param == "in Python":
+        monkeypatch.setattr(document, "_Loader", yaml.SafeLoader)
     file = tmp_path / "config.yaml"
 
     def load_text(text):
@@ -169,7 +172,7 @@ def test_what_is_not_utf_8_is_refused(refused, content):
 
 @pytest.mark.parametrize(("text", "message"), LIMITED, ids=range(len(LIMITED)))
 def test_a_file_that_would_take_long_is_refused(refused, text, message):
-    assert message in refused(text)
+    assert re.search(message, refused(text))
 
 
 def test_aliases_of_aliases_are_not_followed(refused):
