@@ -90,7 +90,7 @@ COMMANDS: Final = {
     ),
     "models": (
         "models:models",
-        "List, fetch and check embedding models.",
+        "List, fetch and check models for embedding and reranking.",
     ),
     "observe": (
         "observe:observe",
