@@ -28,6 +28,10 @@ COMMANDS: Final = {
         "compress:compress",
         "Put summaries in the place of the least important episodes of the store PATH.",
     ),
+    "config": (
+        "config:config",
+        "Check, show and describe the settings.",
+    ),
     "contradictions": (
         "contradictions:contradictions",
         "Print the pairs of active facts in the store PATH that cannot both hold.",
@@ -67,6 +71,10 @@ COMMANDS: Final = {
     "ingest": (
         "ingest:ingest",
         "Remember every episode of FILE in the store PATH, which is made when missing.",
+    ),
+    "init": (
+        "init:init",
+        "Write a new file of settings, and make the store it names.",
     ),
     "inspect": (
         "inspect:inspect",

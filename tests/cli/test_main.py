@@ -20,6 +20,7 @@ COMMANDS = [
     "backup",
     "compact",
     "compress",
+    "config",
     "contradictions",
     "decay",
     "demo",
@@ -30,6 +31,7 @@ COMMANDS = [
     "import",
     "import-store",
     "ingest",
+    "init",
     "inspect",
     "list-agents",
     "maintain",
@@ -44,7 +46,7 @@ COMMANDS = [
     "verify",
     "why",
 ]
-GROUPS = ("events", "models")
+GROUPS = ("config", "events", "models")
 
 
 def process(*arguments, **options):
