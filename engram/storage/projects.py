@@ -108,7 +108,7 @@ class Projects:
         return [ProjectMemory(uids.from_stored(uid), *rest) for uid, *rest in rows]
 
     def _of_kind(self, project: str, kind: int, limit: int) -> Iterator[tuple[int, str, int]]:
-        rows = self._connection.execute(
+        rows: Any = self._connection.execute(
             "SELECT recorded_at, uid, episode FROM project_memory WHERE project = ? AND kind = ?"
             " ORDER BY recorded_at DESC, uid LIMIT ?",
             (digest(project), kind, limit),
