@@ -6,17 +6,15 @@ import hashlib
 import json
 from heapq import merge
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from engram.storage import uids
+from engram.storage.filters import UNAVAILABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from engram.storage.connection import Connection
-
-UNAVAILABLE: Final = "coalesce({0}.forgotten_at, {0}.invalidated_at, nullif({0}.status, 'active'))"
-"""SQL over a memory that is NULL while it is available; the partial index has it word for word."""
 
 INELIGIBLE: Final = f"({UNAVAILABLE} IS NOT NULL OR {{0}}.quarantined)"
 """SQL over an episode: whether a project must not see it."""
@@ -25,7 +23,10 @@ _LISTED = (
     "SELECT e.id, e.uid, e.recorded_at, e.project_path, e.source_path FROM {0}"
     " WHERE (e.project_path IS NOT NULL OR (e.source_path IS NOT NULL AND NOT e.project_conflict))"
 )
+_ELIGIBLE = f" AND NOT {INELIGIBLE.format('e')}"
 _KINDS = (0, 1)
+
+_Listed = tuple[bytes, int, int, bytes | str, int]
 
 
 class ProjectMemory(NamedTuple):
@@ -50,8 +51,7 @@ class Projects:
         self._connection.executemany(
             "INSERT OR IGNORE INTO project_memory VALUES (?, ?, ?, ?, ?)",
             self._rows(
-                f" AND e.id BETWEEN :first AND :last AND NOT {INELIGIBLE.format('e')}",
-                {"first": first, "last": last},
+                f"{_ELIGIBLE} AND e.id BETWEEN :first AND :last", {"first": first, "last": last}
             ),
         )
 
@@ -69,13 +69,26 @@ class Projects:
 
     def _rows(
         self, condition: str, bindings: dict[str, object], source: str = "episode AS e"
-    ) -> list[tuple[bytes, int, int, bytes | str, int]]:
+    ) -> list[_Listed]:
         found = self._connection.execute(_LISTED.format(source) + condition, bindings)
-        return [
-            (digest(path), int(isinstance(uid, str)), recorded_at, uid, key)
-            for key, uid, recorded_at, project, origin in found.fetchall()
-            for path in ([project] if project is not None else containing(origin))
-        ]
+        return list(_listed(found.fetchall()))
+
+    def differences(self) -> tuple[int, int]:
+        """Compare the lists with the memories, reading all of both.
+
+        Returns:
+            How many rows are missing, and how many should not be there.
+        """
+        expected = missing = 0
+        for row in _listed(self._connection.execute(_LISTED.format("episode AS e") + _ELIGIBLE)):
+            expected += 1
+            missing += self._connection.execute(
+                "SELECT NOT EXISTS (SELECT 1 FROM project_memory WHERE project = ? AND kind = ?"
+                " AND recorded_at = ? AND uid = ? AND episode = ?)",
+                row,
+            ).get
+        total: int = self._connection.execute("SELECT count(*) FROM project_memory").get
+        return missing, total - (expected - missing)
 
     def newest(self, project: str, limit: int, excerpt: int) -> list[ProjectMemory]:
         """Return a project's newest memories, ties by id; costs time in `limit` alone.
@@ -95,12 +108,19 @@ class Projects:
         return [ProjectMemory(uids.from_stored(uid), *rest) for uid, *rest in rows]
 
     def _of_kind(self, project: str, kind: int, limit: int) -> Iterator[tuple[int, str, int]]:
-        rows = self._connection.execute(
+        rows: Any = self._connection.execute(
             "SELECT recorded_at, uid, episode FROM project_memory WHERE project = ? AND kind = ?"
             " ORDER BY recorded_at DESC, uid LIMIT ?",
             (digest(project), kind, limit),
         ).fetchall()
         return iter([(-recorded_at, uids.from_stored(uid), key) for recorded_at, uid, key in rows])
+
+
+def _listed(episodes: Iterable[Any]) -> Iterator[_Listed]:
+    """Yield the rows of project_memory that episodes should have."""
+    for key, uid, recorded_at, project, origin in episodes:
+        for path in [project] if project is not None else containing(origin):
+            yield digest(path), int(isinstance(uid, str)), recorded_at, uid, key
 
 
 def digest(path: str) -> bytes:

@@ -23,6 +23,7 @@ from engram.storage.erasure import EntityErasure
 from engram.storage.facts import Facts
 from engram.storage.graph import Graph
 from engram.storage.labels import Labels
+from engram.storage.lifecycle import Lifecycle
 from engram.storage.projects import Projects
 from engram.storage.record_writer import RecordWriter
 from engram.storage.records import Column, RecordReader, columns
@@ -105,6 +106,7 @@ class Store:
         self.reflections = Reflections(self._connection, self._agents)
         self._projects = Projects(self._connection)
         self._access = AccessLog(self._connection)
+        self._lifecycle = Lifecycle(self._connection, self._changes, self._projects)
         self.erasure = EntityErasure(
             self._connection, self._changes, self.facts, self._access, self.remove_episodes
         )
@@ -172,6 +174,8 @@ class Store:
         rebuild = self.text.is_cheaper_to_rebuild(len(keys))
         if not rebuild:
             self.text.remove(keys)
+        self._projects.remove(keys)
+        self._lifecycle.forget_history(keys)
         for key in keys:
             self._access.forget(key)
             self.episodes.remove(key)
