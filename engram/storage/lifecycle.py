@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from engram.storage import uids
 from engram.storage.filters import UNAVAILABLE
+from engram.storage.projects import FACT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 
 EVIDENCE: Final = "evidence-"
 """What the id of a check observation begins with."""
-
-FACT: Final = "fact:"
-"""What the id of a fact begins with where it is a memory among others."""
 
 Table = Literal["episode", "check_observation"]
 
