@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from engram import Engram
 
 
+_FACT = "fact:"
+
+
 @click.command()
 @click.argument("targets", metavar="PATH | ID...", nargs=-1, required=True)
 @click.option("--episode", metavar="ID", help="The episode to erase from PATH.")
@@ -107,7 +110,15 @@ def _forget_configured(
         return
     _refuse(("--reason", reason), needs="hiding: of what is erased nothing is kept")
     with open_existing(str(configured_store(context)[0]), key=key) as memory:
-        change(memory_ids, memory.forget, "Erased", as_json=as_json)
+        change(memory_ids, lambda uid: _erase(memory, uid), "Erased", as_json=as_json)
+
+
+def _erase(memory: Engram, uid: str) -> None:
+    """Erase a memory, which may be a fact that is listed among them."""
+    if uid.startswith(_FACT):
+        memory.forget_fact(uid.removeprefix(_FACT))
+    else:
+        memory.forget(uid)
 
 
 def _forget_one(memory: Engram, uid: str, kind: str, *, as_json: bool) -> None:

@@ -86,6 +86,14 @@ def test_what_is_hidden_is_there_and_what_is_erased_is_not(run, config, store):
     assert (gone.code, found(store)) == (1, ["c"])
 
 
+def test_a_fact_is_erased_under_the_id_it_is_listed_by(run, config, store):
+    with Engram(store) as memory:
+        fact = memory.assert_fact("Ann", "likes", "tea", source="a")
+    assert f"fact:{fact}" in found(store)
+    assert run("--config", config, "forget", f"fact:{fact}", "--erase").code == 0
+    assert found(store) == ["a", "b", "c"]
+
+
 @pytest.mark.parametrize(
     "command", [["forget"], ["forget", "--erase"], ["invalidate"], ["restore"], ["set-status"]]
 )
