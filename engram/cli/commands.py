@@ -58,11 +58,11 @@ COMMANDS: Final = {
     ),
     "forget": (
         "forget:forget",
-        "Erase an episode, a fact or an entity, and every trace of it in the file PATH.",
+        "Erase from the file PATH, or hide memories of the configured store.",
     ),
     "import": (
         "import_file:import_file",
-        'Bring what "engram export" wrote to SRC into the store PATH, which is made when missing.',
+        "Bring the file SRC into the store PATH or the configured one, made when missing.",
     ),
     "import-store": (
         "import_file:import_store",
@@ -79,6 +79,10 @@ COMMANDS: Final = {
     "inspect": (
         "inspect:inspect",
         "Print how many episodes, facts, entities and reflections the store PATH holds.",
+    ),
+    "invalidate": (
+        "lifecycle:invalidate",
+        "Say of memories of the configured store that they are not true, which hides them.",
     ),
     "list-agents": (
         "list_agents:list_agents",
@@ -115,6 +119,18 @@ COMMANDS: Final = {
     "rekey": (
         "rekey:rekey",
         "Give the store PATH another passphrase, a first one, or with --remove none.",
+    ),
+    "remember": (
+        "remember:remember",
+        "Remember WORDS in the configured store, which is made when missing.",
+    ),
+    "restore": (
+        "lifecycle:restore",
+        "Take back what forget, set-status and invalidate did to memories of the configured store.",
+    ),
+    "set-status": (
+        "lifecycle:set_status",
+        'Give the memory ID of the configured store a STATUS; any but "active" hides it.',
     ),
     "timeline": (
         "timeline:timeline",
