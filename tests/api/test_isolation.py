@@ -23,7 +23,8 @@ ALIKE = [
     "a", "a-b", "a_b", "a.b", "a b", "a ", " a", "A", "a%", "a*", "a?", "a[b]", "a'", 'a"', "a;",
     "a\\", "a/sub", "a/sub/deep", "a-b/a", "ab", "aa", "á", unicodedata.normalize("NFD", "á"),
     "ａ", "а", "a\u200b", "a\u0301", "日本", "日本語", "a,b", "a&b", "a\tb", "a\nb", "~", "~a", "-a",
-    "a..", "..a", "...", "a.", ".a", "file:", "C:", "a#b", "é", "e\u0301", "ß", "ss", "ı", "i", "I",
+    "a..", "..a", "...", "a.", ".a", "file:", "C:", "a#b", "é", "e\u0301", "ß", "ss", "ı", "i",
+    "I",
 ]  # fmt: skip
 
 
@@ -118,7 +119,7 @@ def test_no_operation_shows_another_projects_memories(planted):
 
 
 def test_a_link_is_the_project_it_leads_to(planted, tmp_path):
-    worker, base, found, evidence = planted
+    worker, base, _, evidence = planted
     (base / "a").mkdir(exist_ok=True)
     (tmp_path / "link").symlink_to(base / "a")
     linked = worker.result("recall", project_id=str(tmp_path / "link"), limit=20)

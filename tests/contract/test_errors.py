@@ -99,6 +99,8 @@ REFUSED = {
     "recall with k above 4096": (lambda w: w.own.recall("x", 4097), InvalidArgument, ValueError),
     "spreading with k above 4096": (
         lambda w: w.own.recall("x", 4097, mode="spreading"), InvalidArgument, ValueError),
+    "search with k above 20": (lambda w: w.own.search("x", 21), InvalidArgument, ValueError),
+    "search for nothing": (lambda w: w.own.search(" "), InvalidArgument, ValueError),
     "an unknown mode": (lambda w: w.own.recall("x", mode="fuzzy"), InvalidArgument, ValueError),
     "a negative candidate_limit": (
         lambda w: w.own.recall("x", candidate_limit=-1), InvalidArgument, ValueError),
@@ -234,6 +236,8 @@ CALLS = {
     "reflect_every": lambda m, _: m.reflect_every(episodes=1),
     "rekey": lambda m, _: m.rekey("key"),
     "remember": lambda m, _: m.remember("x"),
+    "search": lambda m, _: m.search("x"),
+    "search_explained": lambda m, _: m.search_explained("x"),
     "timeline": lambda m, _: m.timeline("Ann"),
     "why": lambda m, _: m.why("x"),
 }
