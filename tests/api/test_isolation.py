@@ -22,9 +22,8 @@ CANARY = re.compile(r"canary-\d{3}-(?:explicit|source|task|evidence)")
 ALIKE = [
     "a", "a-b", "a_b", "a.b", "a b", "a ", " a", "A", "a%", "a*", "a?", "a[b]", "a'", 'a"', "a;",
     "a\\", "a/sub", "a/sub/deep", "a-b/a", "ab", "aa", "á", unicodedata.normalize("NFD", "á"),
-    "ａ", "а", "a\u200b", "a\u0301", "日本", "日本語", "a,b", "a&b", "a\tb", "a\nb", "~", "~a", "-a",
-    "a..", "..a", "...", "a.", ".a", "file:", "C:", "a#b", "é", "e\u0301", "ß", "ss", "ı", "i",
-    "I",
+    "ａ", "а", "a\u200b", "a\u0301", "日本", "日本語", "a,b", "a&b", "a\tb", "a\nb", "~", "~a",
+    "-a", "a..", "..a", "...", "a.", ".a", "file:", "C:", "a#b", "é", "e\u0301", "ß", "ss", "ı", "i", "I",
 ]  # fmt: skip
 
 
