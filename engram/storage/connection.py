@@ -257,9 +257,13 @@ class Connection:
             yield
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Commit everything inside at once, or nothing of it when an exception leaves."""
-        with self._transaction("BEGIN IMMEDIATE"):
+    def writing(self, *, wait: float | None = None) -> Iterator[None]:
+        """Commit everything inside at once, or nothing of it when an exception leaves.
+
+        Args:
+            wait: Seconds to wait for another connection's lock; None is the busy timeout.
+        """
+        with self._transaction("BEGIN IMMEDIATE", wait):
             yield
 
     @contextmanager
@@ -272,9 +276,10 @@ class Connection:
             yield
 
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[None]:
+    def _transaction(self, begin: str, wait: float | None = None) -> Iterator[None]:
         with self._turn():
-            self._connection.execute(begin)
+            with self._patience(wait):
+                self._connection.execute(begin)
             self._begun += 1
             try:
                 yield
@@ -286,6 +291,17 @@ class Connection:
                 raise
             finally:
                 self._let_go()
+
+    @contextmanager
+    def _patience(self, wait: float | None) -> Iterator[None]:
+        """Wait so many seconds for another connection's lock, None for the busy timeout."""
+        if wait is not None:
+            self._connection.set_busy_timeout(int(wait * 1000))
+        try:
+            yield
+        finally:
+            if wait is not None:
+                self._connection.set_busy_timeout(int(self._busy_timeout * 1000))
 
     def _let_go(self) -> None:
         """Close what was read in part: it would hold the snapshot of a transaction that is over.
