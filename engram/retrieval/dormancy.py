@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from engram.index import Damaged, nearest
+from engram.index import Damaged, nearest, true_distances
 from engram.retrieval.stop_words import STOP_WORDS
 from engram.storage.dormancy import micros
 from engram.storage.dormant_evaluation import Candidate
@@ -35,6 +35,9 @@ _LOCKED: Final = 0.05
 
 _REACH: Final = 4
 """Neighbours to look at for each dormant one that is wanted; so many times more the next time."""
+
+_FEW: Final = 1000
+"""Old episodes up to which each one's distance is computed."""
 
 _SHORTEST: Final = 3
 
@@ -126,6 +129,7 @@ def _candidates(
         if index.model != searched:
             # The vector is of a model that is no longer the store's.
             return 0, {}
+        allowed = replace(allowed, exclude_quarantined=True)
         try:
             count, keys, cosines = _dormant(store, index, vector, allowed, settings, now)
         except Damaged:
@@ -153,19 +157,40 @@ def _dormant(
 ) -> tuple[int, NDArray[np.int64], NDArray[np.float64]]:
     """Return how many dormant episodes are the nearest, up to the limit, and the near ones.
 
+    Returns:
+        The number, keys, int64[n], and cosines, float64[n], nearest first, ties in insertion order.
+    """
+    wanted, since = settings.candidate_limit, now - micros(settings.dormancy_days)
+    old = store.dormancy.recorded_by(since, _FEW + 1)
+    if len(old) > _FEW:
+        return _among_the_nearest(store, index, vector, allowed, settings, since)
+    keys = store.dormancy.dormant(old, since)
+    keys = keys[index.allows(allowed, keys)]
+    distances = true_distances(index, vector, keys)
+    order = np.lexsort((keys, distances))[:wanted]
+    # An episode without vectors is near nothing.
+    order = order[np.isfinite(distances[order])]
+    return len(order), keys[order], _cosines(distances[order])
+
+
+def _among_the_nearest(
+    store: Store,
+    index: EpisodeIndex,
+    vector: NDArray[np.float32],
+    allowed: EpisodeFilter,
+    settings: DormantRecall,
+    since: int,
+) -> tuple[int, NDArray[np.int64], NDArray[np.float64]]:
+    """Return what `_dormant` does, where too many episodes are old to look at each.
+
     Episodes that are in use can be among the nearest, so more are looked at until enough are
     dormant, or the rest is too far away to matter.
-
-    Returns:
-        The number, keys, int64[n], and cosines, float64[n], nearest first.
     """
-    allowed = replace(allowed, exclude_quarantined=True)
-    wanted, since = settings.candidate_limit, now - micros(settings.dormancy_days)
+    wanted = settings.candidate_limit
     reach = _REACH * wanted
     while True:
         near = nearest(index, vector, reach, allowed, "exact")
-        # Half the square of the distance of unit vectors is what their cosine lacks of 1.
-        cosines = 1.0 - near.distances**2 / 2.0
+        cosines = _cosines(near.distances)
         dormant = np.isin(near.episodes, store.dormancy.dormant(near.episodes, since))
         keys, near_cosines = near.episodes[dormant][:wanted], cosines[dormant][:wanted]
         if len(keys) == wanted or len(cosines) < reach:
@@ -174,6 +199,12 @@ def _dormant(
             count = store.dormancy.count(allowed, index.model, since, wanted)
             return count, keys, near_cosines
         reach *= _REACH
+
+
+def _cosines(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the cosines of unit vectors at some distances."""
+    cosines: NDArray[np.float64] = 1.0 - distances**2 / 2.0
+    return cosines
 
 
 def _reranked(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import apsw
+import numpy as np
 
 from engram.storage import uids
 from engram.storage.dormancy import DAY, Dormancy, micros
@@ -16,7 +17,6 @@ from engram.storage.projects import INELIGIBLE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from engram.config import DormantRecall
@@ -63,21 +63,36 @@ class _Choice(NamedTuple):
 class DormantEvaluation(Dormancy):
     """The part of it that searches need; every method runs in the caller's transaction."""
 
-    def dormant(self, episodes: NDArray[np.int64], since: int) -> list[int]:
+    def dormant(self, episodes: NDArray[np.int64], since: int) -> NDArray[np.int64]:
         """Return those of some episodes that were made and last recalled by a time, eligible ones.
 
         Args:
             episodes: int64[n], keys.
             since: In microseconds, inclusive.
+
+        Returns:
+            Keys, int64[m], in their order.
         """
         if not len(episodes):
-            return []
+            return episodes
         rows = self._connection.execute(
             "SELECT e.id FROM carray(?) AS k CROSS JOIN episode AS e ON e.id = k.value"  # noqa: S608
             f" {_STRENGTH} WHERE {_DORMANT} AND NOT {INELIGIBLE.format('e')}",
             (apsw.carray(episodes), since, since),
-        )
-        return [key for (key,) in rows]
+        ).fetchall()
+        return np.array(rows, dtype=np.int64).reshape(-1)
+
+    def recorded_by(self, since: int, most: int) -> NDArray[np.int64]:
+        """Return the episodes that were made by a time, int64[n], ascending; some `most` of them.
+
+        Args:
+            since: In microseconds, inclusive.
+            most: How many at most.
+        """
+        rows = self._connection.execute(
+            "SELECT id FROM episode WHERE recorded_at <= ? LIMIT ?", (since, most)
+        ).fetchall()
+        return np.sort(np.array(rows, dtype=np.int64).reshape(-1))
 
     def count(self, allowed: EpisodeFilter, model: StoredModel, since: int, most: int) -> int:
         """Return how many allowed episodes with vectors are dormant, counting up to a number.

@@ -16,6 +16,7 @@ from turns import Other
 from engram.config import DormantRecall
 from engram.errors import CannotOpen, InvalidArgument, InvalidType, NotFound
 from engram.ledger import Ledger
+from engram.retrieval import dormancy
 from engram.retrieval.dormancy import terms_of
 
 TEA = "the tea ceremony in Kyoto"
@@ -184,19 +185,29 @@ def test_only_the_first_few_are_reranked(memory, ledger, clock):
     assert ledger.review_dormant()[0].candidate_count == 4
 
 
-@pytest.mark.parametrize("limits", [[], LIMITS], ids=["tail", "segments"])
-def test_memories_in_use_do_not_crowd_out_the_dormant(memory, ledger, clock, monkeypatch, limits):
-    for module, name, value in limits:
+@pytest.fixture(params=["tail", "segments"])
+def parts(request, monkeypatch):
+    """Whether the store's episodes are in the tail of the index or in segments of it."""
+    for module, name, value in LIMITS if request.param == "segments" else []:
         monkeypatch.setattr(module, name, value)
+
+
+@pytest.mark.usefixtures("parts")
+@pytest.mark.parametrize("few", [0, 1000], ids=["many", "few"])
+@pytest.mark.parametrize(("min_relevance", "far"), [(0.5, False), (0.95, True)])
+def test_memories_in_use_do_not_crowd_out_the_dormant(
+    memory, ledger, clock, monkeypatch, few, min_relevance, far
+):
+    monkeypatch.setattr(dormancy, "_FEW", few)
     dormant = memory.observe(f"{TEA} long ago")
     for number in range(10):
         memory.observe(f"other {number}")
     clock.advance(days=31)
-    for _ in range(60):
-        memory.observe(TEA)
-    search(memory, TEA, changed(candidate_limit=5, min_relevance=0.6))
+    for number in range(60):
+        memory.observe(f"{TEA} x{number}" if far else TEA)
+    search(memory, TEA, changed(candidate_limit=5, min_relevance=min_relevance))
     [event] = ledger.review_dormant()
-    assert (event.memory_id, event.candidate_count) == (dormant, 5)
+    assert (event.memory_id, event.candidate_count) == (None if far else dormant, 5)
 
 
 def test_hidden_inactive_invalidated_and_quarantined_memories_are_left_out(memory, ledger, clock):

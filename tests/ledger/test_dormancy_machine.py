@@ -25,6 +25,7 @@ from engram import Engram
 from engram.config import DormantRecall
 from engram.errors import InvalidArgument, NotFound
 from engram.ledger import Ledger
+from engram.retrieval import dormancy
 from engram.storage import as_stored
 
 # Memory-backed, where the machine has that: the test would otherwise spend its time on the disk.
@@ -256,7 +257,9 @@ class Dormant(RuleBasedStateMachine):
         assert [one.sequence for one in found] == sorted((o.sequence for o in found), reverse=True)
 
 
-def test_the_store_agrees_with_its_twin():
+@pytest.mark.parametrize("few", [0, 1000], ids=["among_the_nearest", "each"])
+def test_the_store_agrees_with_its_twin(monkeypatch, few):
+    monkeypatch.setattr(dormancy, "_FEW", few)
     run_state_machine_as_test(
         Dormant, settings=settings(max_examples=60, stateful_step_count=40, deadline=None)
     )
