@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 from dormant import SHADOW, Reranker, search
 from files import every_byte
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from small_segments import LIMITS
-from stand_ins import WordEmbedder
+from stand_ins import Clock, WordEmbedder
 from turns import Other
 
+from engram import Engram
 from engram.config import DormantRecall
 from engram.errors import CannotOpen, InvalidArgument, InvalidType, NotFound
 from engram.ledger import Ledger
@@ -267,6 +270,19 @@ def test_a_query_has_each_term_once():
     assert terms_of("Tea, tea and TEA by pytest foo_bar") == ["tea", "pytest", "foo_bar"]
 
 
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
+@settings(max_examples=200)
+def test_a_text_has_all_terms_of_itself(text):
+    with Engram(":memory:", embedder=AllTheSame(), clock=Clock()) as memory:
+        memory.observe(text)
+        memory._clock.advance(days=31)
+        search(memory, text)
+        with memory._store.reading():
+            [event] = memory._store.dormancy.events(SHADOW, memory._now(), 1)
+    assert event.overlap_count == event.query_term_count
+    assert event.outcome == ("candidate" if terms_of(text) else "none")
+
+
 # A failure stays here
 
 
@@ -285,8 +301,11 @@ def test_a_failing_reranker_leaves_one_word_in_the_log(memory, ledger, tea, capl
     assert ledger.review_dormant() == []
 
 
-def test_a_locked_store_is_given_up_on_at_once(memory, open_memory, ledger, tea, caplog):
-    other = open_memory()
+def test_a_locked_store_is_given_up_on_at_once(open_memory, ledger, clock, caplog):
+    # Waited for as others wait, it would hold up this test for longer than anybody has.
+    memory, other = open_memory(busy_timeout=3600), open_memory()
+    memory.observe(TEA)
+    clock.advance(days=31)
     with other._store.writing():
         search(memory, TEA)
         assert [record.getMessage() for record in caplog.records] == [
