@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from engram.config import DormantRecall
-from engram.retrieval.dormancy import evaluate
-from engram.storage import EpisodeFilter
 
 SHADOW = DormantRecall(mode="shadow")
 
@@ -33,15 +31,6 @@ class Reranker:
 
 def search(memory, query, settings=SHADOW, *, answered=(), reranker=None):
     """Evaluate as a search does once its answer, the ids in `answered`, is made."""
-    with memory._searching(query) as found:
+    with memory._store.reading():
         keys = [memory._store.episodes.key(uid, None) for uid in answered]
-    evaluate(
-        memory._store,
-        found,
-        query,
-        answered=keys,
-        allowed=EpisodeFilter(),
-        reranker=reranker or Reranker(),
-        settings=settings,
-        now=memory._now(),
-    )
+    memory._evaluate_dormant(query, keys, lambda _: reranker or Reranker(), settings)

@@ -5,17 +5,16 @@ An evaluation follows a search and leaves one event in the store. Nothing of it 
 
 from __future__ import annotations
 
-import logging
 import math
 import re
 import unicodedata
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from engram.index import Damaged, nearest, true_distances
-from engram.retrieval.stop_words import STOP_WORDS
+from engram.index import nearest, true_distances
+from engram.retrieval.passages import STOP_WORDS
+from engram.retrieval.recall import refreshed
 from engram.storage.dormancy import micros
 from engram.storage.dormant_evaluation import Candidate
 from engram.storage.segment import is_unspaced, normalise, query_terms, searchable
@@ -26,12 +25,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from engram.config import DormantRecall
-    from engram.embedding.reranking import Reranker
+    from engram.embedding import Reranker
     from engram.index import EpisodeIndex
     from engram.storage import EpisodeFilter, Store
-
-_LOCKED: Final = 0.05
-"""Seconds to wait for another writer: the caller waits for the answer meanwhile."""
 
 _REACH: Final = 4
 """Neighbours to look at for each dormant one that is wanted; so many times more the next time."""
@@ -41,49 +37,89 @@ _FEW: Final = 1000
 
 _SHORTEST: Final = 3
 
-_logger = logging.getLogger(__name__)
 
-
-def evaluate(
-    store: Store,
-    found: tuple[NDArray[np.float32], EpisodeIndex] | None,
-    query: str,
-    *,
-    answered: Collection[int],
-    allowed: EpisodeFilter,
-    reranker: Reranker,
-    settings: DormantRecall,
-    now: int,
-) -> None:
-    """Note what a search might have shown of dormant memories; nothing where the mode is "off".
-
-    Called after the answer was made, outside any transaction. Whatever fails is logged by the
-    name of its class alone and goes no further, and a store that another connection writes is
-    given up on, so an answer neither changes nor waits.
+class DormantSearch:
+    """One look at the dormant memories, in three parts as a `Search` has.
 
     Args:
-        store: The store.
-        found: The query's vector, float32[dim], rounded as stored vectors are, and the index that
-            was searched; None where the store has no vectors.
-        query: What was asked, as it was.
-        answered: Keys of the episodes that were returned.
-        allowed: Which episodes the search could see.
-        reranker: Reads the query and the nearest candidates.
+        query: What was asked.
         settings: The rules.
         now: The time of the search, in microseconds.
     """
-    if settings.mode == "off":
-        return
-    try:
-        terms = terms_of(query)
-        count, candidates = 0, {}
-        if terms and found is not None:
-            count, texts = _candidates(store, *found, answered, allowed, settings, now)
-            candidates = _reranked(query, terms, texts, reranker, settings)
-        with store.writing(wait=_LOCKED):
-            store.dormancy.record(count, len(terms), candidates, settings, now)
-    except Exception as error:  # noqa: BLE001 - the answer is there, and stays as it is
-        _logger.warning("a dormant evaluation failed: %s", type(error).__name__)
+
+    def __init__(self, query: str, settings: DormantRecall, now: int) -> None:
+        self.terms = terms_of(query)
+        self._query = query
+        self._settings = settings
+        self._now = now
+        self._count = 0
+        self._near: list[tuple[int, float, str]] = []
+        self._candidates: dict[int, Candidate] = {}
+
+    @property
+    def texts(self) -> list[str]:
+        """What there is to rerank, nearest first."""
+        return [text for _, _, text in self._near]
+
+    def gather(
+        self,
+        store: Store,
+        index: EpisodeIndex,
+        vector: NDArray[np.float32],
+        allowed: EpisodeFilter,
+        answered: Collection[int],
+    ) -> None:
+        """Read the nearest dormant memories; in the transaction around this call.
+
+        Args:
+            store: The store.
+            index: The index of its episodes.
+            vector: float32[dim], the query's, unit length, rounded as stored vectors are.
+            allowed: Which memories the search could see.
+            answered: Keys of those that it returned.
+
+        Raises:
+            CorruptStore: The store's rows are not what its change log says.
+        """
+        settings = self._settings
+        self._count, keys, cosines = refreshed(
+            index, lambda: _dormant(store, index, vector, allowed, settings, self._now)
+        )
+        relevant = [
+            (key, cosine)
+            for key, cosine in zip(keys.tolist(), cosines.tolist(), strict=True)
+            if cosine >= settings.min_relevance and key not in answered
+        ][: settings.rerank_candidates]
+        episodes = store.episodes.fetch(np.array([key for key, _ in relevant], dtype=np.int64))
+        self._near = [
+            (*near, episode.content) for near, episode in zip(relevant, episodes, strict=True)
+        ]
+
+    def judge(self, reranker: Reranker) -> None:
+        """Keep the candidates that a reranker lets through; outside any transaction.
+
+        The threshold is a logit. What a reranker gives between 0 and 1 is compared with the
+        probability that it means.
+
+        Raises:
+            ModelMissing, ModelCorrupt: The reranker cannot be used.
+        """
+        scores = reranker.scores(self._query, self.texts)
+        least = self._settings.min_rerank_score
+        if reranker.output == "normalized_score":
+            scores = reranker.calibrated(scores)
+            least = 1.0 / (1.0 + math.exp(-least))
+        self._candidates = {
+            key: Candidate(cosine, _overlap(self.terms, text), score)
+            for (key, cosine, text), score in zip(self._near, scores.tolist(), strict=True)
+            if score >= least
+        }
+
+    def record(self, store: Store) -> None:
+        """Choose at most one candidate, and leave the event; in a write transaction."""
+        store.dormancy.record(
+            self._count, len(self.terms), self._candidates, self._settings, self._now
+        )
 
 
 def terms_of(query: str) -> list[str]:
@@ -107,44 +143,6 @@ def _words(text: str) -> str:
 def _apart(character: re.Match[str]) -> str:
     # Vowel signs of many scripts are marks, and as much of their words as the letters.
     return character[0] if unicodedata.category(character[0])[0] == "M" else " "
-
-
-def _candidates(
-    store: Store,
-    vector: NDArray[np.float32],
-    index: EpisodeIndex,
-    answered: Collection[int],
-    allowed: EpisodeFilter,
-    settings: DormantRecall,
-    now: int,
-) -> tuple[int, dict[int, tuple[float, str]]]:
-    """Return how many dormant episodes were looked at, and those that go to the reranker.
-
-    Returns:
-        The number, and by key cosines and texts, nearest first.
-    """
-    with store.reading():
-        searched = index.model
-        index.refresh()
-        if index.model != searched:
-            # The vector is of a model that is no longer the store's.
-            return 0, {}
-        allowed = replace(allowed, exclude_quarantined=True)
-        try:
-            count, keys, cosines = _dormant(store, index, vector, allowed, settings, now)
-        except Damaged:
-            index.start_over()
-            count, keys, cosines = _dormant(store, index, vector, allowed, settings, now)
-        relevant = [
-            (key, cosine)
-            for key, cosine in zip(keys.tolist(), cosines.tolist(), strict=True)
-            if cosine >= settings.min_relevance and key not in answered
-        ][: settings.rerank_candidates]
-        episodes = store.episodes.fetch(np.array([key for key, _ in relevant], dtype=np.int64))
-    return count, {
-        key: (cosine, episode.content)
-        for (key, cosine), episode in zip(relevant, episodes, strict=True)
-    }
 
 
 def _dormant(
@@ -205,32 +203,6 @@ def _cosines(distances: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the cosines of unit vectors at some distances."""
     cosines: NDArray[np.float64] = 1.0 - distances**2 / 2.0
     return cosines
-
-
-def _reranked(
-    query: str,
-    terms: list[str],
-    texts: dict[int, tuple[float, str]],
-    reranker: Reranker,
-    settings: DormantRecall,
-) -> dict[int, Candidate]:
-    """Return the candidates that the reranker lets through, by key.
-
-    The threshold is a logit. What a reranker gives between 0 and 1 is compared with the
-    probability that it means.
-    """
-    if not texts:
-        return {}
-    scores = reranker.scores(query, [text for _, text in texts.values()])
-    least = settings.min_rerank_score
-    if reranker.output == "normalized_score":
-        scores = reranker.calibrated(scores)
-        least = 1.0 / (1.0 + math.exp(-least))
-    return {
-        key: Candidate(cosine, _overlap(terms, text), score)
-        for (key, (cosine, text)), score in zip(texts.items(), scores.tolist(), strict=True)
-        if score >= least
-    }
 
 
 def _overlap(terms: list[str], text: str) -> int:

@@ -9,10 +9,11 @@ if TYPE_CHECKING:
     from engram.storage.columns import QUARANTINED, ColumnBatch, origins
     from engram.storage.connection import MEMORY
     from engram.storage.embeddings import VectorBatch, as_stored
-    from engram.storage.episodes import NewEpisode
+    from engram.storage.episodes import NewEpisode, Origin
     from engram.storage.fact_records import Evidence, FactSource, NewFact
     from engram.storage.filters import EpisodeFilter
     from engram.storage.graph import Edges
+    from engram.storage.memories import Memory
     from engram.storage.old_store import read_old_store
     from engram.storage.record_writer import RecordWriter
     from engram.storage.records import KINDS, Column, Record, RecordReader
@@ -30,8 +31,10 @@ __all__ = [
     "EpisodeFilter",
     "Evidence",
     "FactSource",
+    "Memory",
     "NewEpisode",
     "NewFact",
+    "Origin",
     "Phrase",
     "Record",
     "RecordReader",
@@ -53,11 +56,13 @@ _LAZY = {
     "VectorBatch": "engram.storage.embeddings",
     "as_stored": "engram.storage.embeddings",
     "NewEpisode": "engram.storage.episodes",
+    "Origin": "engram.storage.episodes",
     "Evidence": "engram.storage.fact_records",
     "FactSource": "engram.storage.fact_records",
     "NewFact": "engram.storage.fact_records",
     "EpisodeFilter": "engram.storage.filters",
     "Edges": "engram.storage.graph",
+    "Memory": "engram.storage.memories",
     "read_old_store": "engram.storage.old_store",
     "RecordWriter": "engram.storage.record_writer",
     "KINDS": "engram.storage.records",

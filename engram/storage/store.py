@@ -24,6 +24,10 @@ from engram.storage.erasure import EntityErasure
 from engram.storage.facts import Facts
 from engram.storage.graph import Graph
 from engram.storage.labels import Labels
+from engram.storage.lifecycle import Lifecycle
+from engram.storage.memories import Memories
+from engram.storage.names import Names
+from engram.storage.projects import Projects
 from engram.storage.record_writer import RecordWriter
 from engram.storage.records import Column, RecordReader, columns
 from engram.storage.reflections import Reflections
@@ -100,11 +104,15 @@ class Store:
         self.embeddings = Embeddings(self._connection)
         self.strength = Strength(self._connection)
         self.text = TextIndex(self._connection)
-        self.facts = Facts(self._connection, self._agents, self._changes)
+        self.memories = Memories(self._connection)
+        self.names = Names(self._connection)
+        self.projects = Projects(self._connection)
+        self.facts = Facts(self._connection, self._agents, self._changes, self.projects)
         self.graph = Graph(self._connection, self._agents, self._changes)
         self.reflections = Reflections(self._connection, self._agents)
         self.dormancy = DormantEvaluation(self._connection)
         self._access = AccessLog(self._connection)
+        self._lifecycle = Lifecycle(self._connection, self._changes, self.projects)
         self.erasure = EntityErasure(
             self._connection, self._changes, self.facts, self._access, self.remove_episodes
         )
@@ -162,6 +170,8 @@ class Store:
         keys, ids = self.episodes.add(new, self._agents.add(agent), now)
         self.embeddings.add(keys, vectors, counts, model)
         self.text.add(keys[0], keys[-1])
+        if any(episode.origin is not None for episode in new):
+            self.projects.add(keys[0], keys[-1])
         self.changed("observe", keys[0], keys[-1], now)
         return [uids.from_stored(uid) for uid in ids]
 
@@ -174,6 +184,8 @@ class Store:
         rebuild = self.text.is_cheaper_to_rebuild(len(keys))
         if not rebuild:
             self.text.remove(keys)
+        self.projects.remove(keys)
+        self._lifecycle.forget_history(keys)
         for key in keys:
             self._access.forget(key)
             self.episodes.remove(key)
@@ -219,19 +231,28 @@ class Store:
         """Return the change of the last erasure since the file was last made anew, if any."""
         return self._residue.due()
 
-    def note_recall(self, agent: str | None, query: str, at: int, episodes: Sequence[int]) -> None:
+    def note_recall(
+        self, agent: str | None, query: str | None, at: int, episodes: Sequence[int]
+    ) -> None:
         """Keep a recall for the access log and write what waits when it is worth a commit.
 
-        Called outside any transaction. A store that is locked keeps the entries waiting.
+        Called outside any transaction. While another connection writes, the entries go on waiting.
         """
         if self._access.add(Recall(agent, query, at, tuple(episodes))):
             with suppress(Busy):
-                self.flush()
+                self.flush(wait=False)
 
-    def flush(self) -> None:
-        """Write the access-log entries that wait, in one transaction of their own."""
+    def flush(self, *, wait: bool = True) -> None:
+        """Write the access-log entries that wait, in one transaction of their own.
+
+        Args:
+            wait: Whether to wait while another connection writes.
+
+        Raises:
+            Busy: Another connection writes; the entries go on waiting.
+        """
         if self._access.waiting:
-            with self.writing():
+            with self.writing(wait=None if wait else 0.0):
                 written = self._access.write()
                 last = self._connection.last_id  # of the recalls, whose ids are consecutive
                 strengthened = [self.graph.strengthen(r.episodes, r.agent) for r in written]

@@ -283,6 +283,41 @@ def test_a_text_has_all_terms_of_itself(text):
     assert event.outcome == ("candidate" if terms_of(text) else "none")
 
 
+# A search in shadow mode
+
+
+def test_each_search_leaves_one_event_and_the_answer_as_it_was(memory, ledger, tea, clock):
+    memory.observe("coffee in Kyoto")
+    plain = [memory.search(query) for query in (TEA, "coffee", "nothing of that")]
+    assert ledger.review_dormant() == []
+    clock.advance(days=31)
+    for times in (1, 2):
+        shadow = [memory.search(q, dormant=SHADOW) for q in (TEA, "coffee", "nothing of that")]
+        assert shadow == plain
+        assert len(ledger.review_dormant()) == 3 * times
+    memory.search(TEA, dormant=DormantRecall())
+    memory.search_explained(TEA)
+    assert len(ledger.review_dormant()) == 6
+
+
+def test_a_search_notes_what_it_did_not_return(memory, ledger, clock):
+    ids = [memory.observe(TEA) for _ in range(2)]
+    clock.advance(days=31)
+    [hit] = memory.search(TEA, 1, dormant=changed(min_rerank_score=-10))
+    [event] = ledger.review_dormant()
+    assert sorted([hit.id, event.memory_id]) == sorted(ids)
+
+
+def test_a_search_sees_and_notes_its_agents_memories_only(open_memory, ledger, clock):
+    open_memory("ben").observe(TEA)
+    ana = open_memory("ana")
+    ana.observe("coffee in Kyoto")
+    clock.advance(days=31)
+    ana.search(TEA, dormant=SHADOW)
+    [event] = ledger.review_dormant()
+    assert (event.memory_id, event.candidate_count) == (None, 1)
+
+
 # A failure stays here
 
 
