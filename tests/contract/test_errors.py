@@ -118,6 +118,8 @@ REFUSED = {
     # Documented as "raises"; the reference's own note says ValueError.
     "import_json of an id that is taken": (
         lambda w: w.operator.import_json(document(w)), InvalidArgument, ValueError),
+    "remember with an id that is taken": (
+        lambda w: w.operator.remember("x", memory_id=w.mine), InvalidArgument, ValueError),
     "import_lines of an id that is taken": (
         lambda w: w.operator.import_lines(lines(w)), InvalidArgument, ValueError),
     # KeyError
@@ -218,6 +220,7 @@ CALLS = {
     "get": lambda m, _: m.get("x"),
     "import_json": lambda m, folder: m.import_json(folder / "old.json"),
     "import_lines": lambda m, folder: m.import_lines(folder / "old.jsonl"),
+    "import_memories": lambda m, folder: m.import_memories(folder / "old.memories"),
     "import_store": lambda m, folder: m.import_store(folder / "old.engram"),
     "list_agents": lambda m, _: m.list_agents(),
     "model": lambda m, _: m.model(),
@@ -230,6 +233,7 @@ CALLS = {
     "reflect_async": lambda m, _: m.reflect_async().join(),
     "reflect_every": lambda m, _: m.reflect_every(episodes=1),
     "rekey": lambda m, _: m.rekey("key"),
+    "remember": lambda m, _: m.remember("x"),
     "timeline": lambda m, _: m.timeline("Ann"),
     "why": lambda m, _: m.why("x"),
 }
@@ -246,6 +250,7 @@ def test_use_after_close_is_a_programming_error(open_memory, tmp_path, name):
     memory.observe("x")
     memory.export_json(tmp_path / "old.json")
     memory.export_lines(tmp_path / "old.jsonl")
+    (tmp_path / "old.memories").write_text('{"id": "m", "content": "x"}')
     old_store(tmp_path / "old.engram")
     memory.close()
     with pytest.raises(sqlite3.ProgrammingError) as refused:

@@ -67,6 +67,9 @@ class Spy:
     def observe_many(self):
         return self.memory.observe_many([ObserveInput(self.words())] * 2)
 
+    def remember(self):
+        return self.keep(self.memory.remember(self.words(), project="/p"))
+
     def recall(self):
         k, mode = self.chance.randint(1, 40), self.chance.choice(MODES)
         return self.memory.recall(self.query(), k, mode=mode, depth=4, **self.filters())
@@ -194,6 +197,6 @@ def test_every_answer_is_asked_for():
     covered = {*CALLS, "list_agents", "counts", "model", "check", "decay", "prune"}
     assert public - covered == {
         "add_alias", "close", "compact", "declare_predicate", "forget_entity", "import_lines",
-        "maintain",
+        "import_memories", "maintain",
         "import_store", "reembed", "reflect_async", "reflect_every", "rekey",
     }  # fmt: skip
