@@ -24,6 +24,7 @@ COMMANDS = [
     "contradictions",
     "decay",
     "demo",
+    "dormant",
     "events",
     "export",
     "facts",
@@ -50,7 +51,7 @@ COMMANDS = [
     "verify",
     "why",
 ]
-GROUPS = ("config", "events", "models")
+GROUPS = ("config", "dormant", "events", "models")
 
 
 def process(*arguments, **options):
