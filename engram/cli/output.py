@@ -7,7 +7,6 @@ import sys
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from engram.errors import EngramError
 
@@ -102,6 +101,9 @@ def _encodable(value: object) -> object:
 
 
 def _document(content: dict[str, object]) -> bytes:
+    # Help and versions print without it: it is a third of their time.
+    import msgspec  # noqa: PLC0415
+
     return msgspec.json.encode(_encodable(content))
 
 

@@ -13,6 +13,7 @@ import pytest
 import engram
 import engram.mcp
 from engram import Engram
+from engram.cli import engram as engram_command
 
 COMMANDS = [
     "assert",
@@ -73,6 +74,29 @@ def test_each_command_has_help(run, command):
     done = run(command, "--help")
     assert (done.code, done.err) == (0, "")
     assert "--json" in done.out or command in GROUPS
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_all_says_what_each_says_of_itself(name):
+    listed = engram_command.commands[name]
+    assert listed.load().name == name
+    assert listed.get_short_help_str(1000) == listed.load().get_short_help_str(1000)
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"), [("engram reca", "recall"), ("engram models pu", "pull")]
+)
+def test_a_shell_completes_commands(words, completed):
+    variables = {"_ENGRAM_COMPLETE": "bash_complete", "COMP_WORDS": words}
+    cword = {"COMP_CWORD": str(words.count(" "))}
+    script = "from engram.cli import engram; engram(prog_name='engram')"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, **variables, **cword},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == f"plain,{completed}\n"
 
 
 @pytest.mark.parametrize("arguments", [["no-such"], ["--no-such"], ["inspect"], ["recall", "x"]])
@@ -164,7 +188,7 @@ def test_progress_is_shown_on_a_terminal_only(path, tmp_path, variables):
 
 
 def test_the_start_loads_no_engine():
-    """Whatever `import engram` itself loads, a version and a help load nothing heavy on top."""
+    """Whatever `import engram` itself loads, a version and a help load no command on top."""
     script = (
         "import sys, contextlib, io, engram; before = set(sys.modules)\n"
         "from engram.cli import main\n"
@@ -177,6 +201,8 @@ def test_the_start_loads_no_engine():
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     loaded = set(done.stdout.split())
-    assert "engram.cli.recall" in loaded
+    assert "engram.cli.commands" in loaded
+    assert not loaded & {"engram.cli.recall", "engram.cli.options"}
     heavy = {"numpy", "apsw", "onnxruntime", "tokenizers", "rich", "huggingface_hub"}
-    assert loaded & (heavy | {"engram.engine"}) == set()
+    heavy |= {"msgspec", "yaml", "engram.config", "engram.engine"}
+    assert loaded & heavy == set()
