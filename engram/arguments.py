@@ -147,12 +147,38 @@ def json_object(value: object, argument: str) -> str | None:
     """
     if value is None or (type(value) is dict and not value):
         return None
+    members = _json_members(value, argument)
+    return json.dumps(members, ensure_ascii=False, separators=(",", ":")) if members else None
+
+
+def canonical_json(value: object, argument: str, most: int) -> str:
+    """Return `value` as the one text of a JSON object: ASCII, keys in order, no spaces.
+
+    Numbers keep their type: 1, 1.0 and true are three values. (RFC 8785 makes 1 of 1.0.)
+
+    Args:
+        value: The object.
+        argument: Its name, for messages.
+        most: Bytes that the text may have.
+
+    Raises:
+        InvalidType, InvalidArgument: As for `json_object`, or the text is longer.
+    """
+    members = _json_members(value, argument)
+    canonical = json.dumps(members, sort_keys=True, separators=(",", ":"))
+    if len(canonical) > most:
+        message = f"{argument} must take at most {most} bytes as compact JSON in ASCII"
+        raise InvalidArgument(message)
+    return canonical
+
+
+def _json_members(value: object, argument: str) -> dict[str, object]:
     if not isinstance(value, Mapping):
         message = f"{argument} must be a mapping, not {type(value).__name__}"
         raise InvalidType(message)
     members = dict(value)
     _check_json(members, argument, _JSON_DEPTH)
-    return json.dumps(members, ensure_ascii=False, separators=(",", ":")) if members else None
+    return members
 
 
 def _check_json(value: object, argument: str, depth: int) -> None:

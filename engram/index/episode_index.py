@@ -74,6 +74,8 @@ class EpisodeIndex:
         self._labels = LabelRows()
         self._phrases = PhraseRows()
         self._selections: dict[EpisodeFilter, list[Selection]] = {}
+        self._hidden = np.empty(0, dtype=np.int64)
+        self._hidden_to = 0
 
     @property
     def parts(self) -> list[Segment | Tail]:
@@ -156,6 +158,8 @@ class EpisodeIndex:
                 return None
             if op == "observe":
                 newer += last - first + 1
+            elif op == "lifecycle":
+                self._hidden_to = 0
             elif op == "forget":
                 for part in self.parts:
                     if part.rows and part.first <= last and first <= part.last:
@@ -234,12 +238,21 @@ class EpisodeIndex:
         """Return what a filter allows of each part; asked again, it costs nothing."""
         found = self._selections.pop(allowed, None)
         if found is None:
-            selector = Selector(self.store, allowed, self._labels)
+            selector = Selector(self.store, allowed, self._labels, self.hidden())
             found = [selector.select(part) for part in self.parts]
         if len(self._selections) >= _FILTERS_KEPT:
             del self._selections[next(iter(self._selections))]
         self._selections[allowed] = found
         return found
+
+    def hidden(self) -> NDArray[np.int64]:
+        """Return the keys of the episodes that are there and not available, ascending."""
+        if self._hidden_to < self.tail.last:
+            known = self._hidden if self._hidden_to else self._hidden[:0]
+            more = self.store.episodes.unavailable(self._hidden_to)
+            self._hidden = np.concatenate((known, more))
+            self._hidden_to = self.tail.last
+        return self._hidden
 
     def allows(self, allowed: EpisodeFilter, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which of some episodes, int64[n] by ascending key, a filter allows, bool[n]."""

@@ -14,7 +14,7 @@ import numpy as np
 from pyroaring import BitMap
 
 from engram.index.segment import ZONE, Segment
-from engram.storage import origins
+from engram.storage import QUARANTINED, origins
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,9 +55,17 @@ class Selector:
         store: The store, in a transaction.
         allowed: The filter.
         labels: The bitmaps kept so far, by segment; this adds to them.
+        hidden: int64[n], ascending, the keys of the episodes that are there and not available.
     """
 
-    def __init__(self, store: Store, allowed: EpisodeFilter, labels: LabelRows) -> None:
+    def __init__(
+        self,
+        store: Store,
+        allowed: EpisodeFilter,
+        labels: LabelRows,
+        hidden: NDArray[np.int64],
+    ) -> None:
+        self._hidden = hidden
         self._allowed = allowed
         self._labels = labels
         self._store = store
@@ -77,17 +85,21 @@ class Selector:
         """Return what the filter allows of a segment."""
         if self._nobody or not segment.documents:
             return Selection(0, np.empty(0, dtype=np.uint32))
-        listed = self._listed(segment)
+        hidden = rows_of(segment, self._hidden)
+        listed = self._listed(segment, hidden)
         if listed is not None:
-            return _settled(segment, self._filtered(segment, listed))
+            return _settled(segment, self._filtered(segment, listed, hidden))
         mask = self._in_time(segment)
         if isinstance(mask, Selection):
-            return _settled(segment, self._filtered(segment, mask.rows))
+            return _settled(segment, self._filtered(segment, mask.rows, hidden))
         if self._origins is not None:
             by_origin = self._origins[segment.origins]
             mask = by_origin if mask is None else mask & by_origin
         if segment.live is not None:
             mask = segment.live if mask is None else mask & segment.live
+        if len(hidden):
+            mask = np.ones(segment.rows, dtype=np.bool_) if mask is None else mask.copy()
+            mask[hidden] = False
         if mask is None:
             return Selection(segment.rows)
         count = int(np.count_nonzero(mask))
@@ -95,8 +107,12 @@ class Selector:
             return Selection(count, np.flatnonzero(mask).astype(np.uint32))
         return Selection(count, None, mask)
 
-    def _listed(self, segment: Segment | Tail) -> NDArray[np.uint32] | None:
+    def _listed(
+        self, segment: Segment | Tail, hidden: NDArray[np.uint32]
+    ) -> NDArray[np.uint32] | None:
         """Return the rows with the agent and the labels asked for, None where that is all."""
+        if self._allowed.standing == "withheld":
+            return self._withheld(segment, hidden)
         agent = None if self._agent is None else segment.agent_rows(self._agent)
         if not self._wanted:
             return agent
@@ -108,11 +124,26 @@ class Selector:
         rows = _rows(found)
         return rows if agent is None else rows[segment.agents[rows] == self._agent]
 
+    def _withheld(self, segment: Segment | Tail, hidden: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        """Return the rows that are hidden or quarantined, of the agent and with the labels."""
+        quarantined = np.flatnonzero(segment.origins >= QUARANTINED).astype(np.uint32)
+        rows = np.union1d(hidden, quarantined)
+        if self._agent is not None:
+            rows = rows[segment.agents[rows] == self._agent]
+        for kind, name in self._wanted:
+            rows = rows[np.isin(rows, _rows(self._labels.of(self._store, segment, kind, name)))]
+        return rows
+
     def _filtered(
-        self, segment: Segment | Tail, rows: NDArray[np.uint32] | None
+        self,
+        segment: Segment | Tail,
+        rows: NDArray[np.uint32] | None,
+        hidden: NDArray[np.uint32],
     ) -> NDArray[np.uint32]:
-        """Return those of some rows that time, origin and liveness let through."""
+        """Return those of some rows that time, origin, liveness and standing let through."""
         assert rows is not None  # noqa: S101 - the callers list them
+        if len(hidden) and self._allowed.standing == "available":
+            rows = rows[~np.isin(rows, hidden)]
         since, until = self._allowed.since, self._allowed.until
         if since is not None:
             rows = rows[segment.times[rows] >= since]
@@ -154,6 +185,17 @@ class Selector:
             if until is not None:
                 mask[part] &= times <= until
         return mask
+
+
+def rows_of(segment: Segment | Tail, keys: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """Return the rows that some episodes, int64[n] by ascending key, have in a segment."""
+    first, end = np.searchsorted(keys, (segment.first, segment.last + 1)).tolist()
+    if first == end:
+        return np.empty(0, dtype=np.uint32)
+    mine = keys[first:end]
+    rows = np.searchsorted(segment.keys, mine)
+    rows[rows == segment.rows] = 0
+    return rows[segment.keys[rows] == mine].astype(np.uint32)
 
 
 def _few(rows: int) -> int:

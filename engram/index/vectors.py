@@ -174,6 +174,8 @@ def _by_graph(
         return None
     keys, watermark = found
     query.considered = len(keys)
+    if len(index.hidden()):
+        keys = keys[index.allows(allowed, keys)]
     newer = [
         _candidates(part, Selection(len(rows), rows), query)
         for part, one in parts

@@ -2,8 +2,163 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from engram import arguments
+from engram.errors import InvalidArgument, InvalidType
 from engram.ledger.opening import Opening
+from engram.ledger.words import label
+from engram.paths import canonical
+from engram.transfer.strict_json import items, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from engram.storage.handoffs import StoredCheckpoint
+
+LONGEST_TASK: Final = 200
+LONGEST_SUMMARY: Final = 4000
+LONGEST_ITEM: Final = 500
+MOST_ITEMS: Final = 8
+MAX_CHECKPOINTS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Where a session left off.
+
+    Attributes:
+        project_path: The canonical path of its project.
+        task: What it was about; a project has one checkpoint for each task.
+        summary: Where things stand.
+        decisions: What was decided.
+        next_steps: What comes next.
+        blockers: What is in the way.
+        created_at: When the task was first saved, Unix seconds.
+        updated_at: When it was last saved, Unix seconds.
+    """
+
+    project_path: str
+    task: str
+    summary: str
+    decisions: tuple[str, ...]
+    next_steps: tuple[str, ...]
+    blockers: tuple[str, ...]
+    created_at: float
+    updated_at: float
 
 
 class SessionHandoffs(Opening):
-    """The calls about them."""
+    """The calls about checkpoints.
+
+    Arguments are checked in the order in which they are listed. Texts lose the space around them;
+    their lengths count it. They may hold any character but lone surrogates.
+    """
+
+    def save_checkpoint(
+        self,
+        project: str,
+        task: str,
+        summary: str,
+        *,
+        decisions: Iterable[str] | None = (),
+        next_steps: Iterable[str] | None = (),
+        blockers: Iterable[str] | None = (),
+    ) -> Checkpoint:
+        """Say where a session left off, in the place of all that was said of the task before.
+
+        Args:
+            project: The project's folder, absolute; any spelling of it.
+            task: At most `LONGEST_TASK` characters.
+            summary: At most `LONGEST_SUMMARY` characters.
+            decisions: At most `MOST_ITEMS` texts of `LONGEST_ITEM` characters; None is no texts.
+            next_steps: Likewise.
+            blockers: Likewise.
+
+        Returns:
+            What was saved.
+
+        Raises:
+            InvalidArgument, InvalidType: An argument is refused.
+            CannotOpen, NotAStore, StoreTooNew, CorruptStore, Busy, StoreFull: The store cannot be
+                written.
+        """
+        path, name = canonical(project, "project"), label(task, "task", LONGEST_TASK)
+        text = label(summary, "summary", LONGEST_SUMMARY)
+        lists = (
+            _items(decisions, "decisions"),
+            _items(next_steps, "next_steps"),
+            _items(blockers, "blockers"),
+        )
+        with self._writing() as store:
+            now = self._now()
+            first = store.handoffs.save(path, name, text, lists, now)
+        return Checkpoint(path, name, text, *lists, first / 1e6, now / 1e6)
+
+    def clear_checkpoint(self, project: str, task: str) -> bool:
+        """Delete the checkpoint of a task and return whether there was one.
+
+        Raises:
+            InvalidArgument, InvalidType, CannotOpen, NotAStore, StoreTooNew, CorruptStore, Busy,
+                StoreFull: As for `save_checkpoint`.
+        """
+        path, name = canonical(project, "project"), label(task, "task", LONGEST_TASK)
+        with self._writing() as store:
+            return store.handoffs.clear(path, name)
+
+    def checkpoints(
+        self, project: str, *, task: str | None = None, limit: int = 3
+    ) -> list[Checkpoint]:
+        """Return where a project's sessions left off, the latest first, ties by task.
+
+        Changes nothing. A row that could not have been saved is passed over and takes no other's
+        place.
+
+        Args:
+            project: The project's folder, absolute; any spelling of it.
+            task: Only the checkpoint of this task; upper and lower case differ.
+            limit: How many at most, 1 to `MAX_CHECKPOINTS`.
+
+        Raises:
+            InvalidArgument, InvalidType: An argument is refused.
+            CannotOpen, NotAStore, StoreTooNew, CorruptStore, Busy: The store cannot be read.
+        """
+        path = canonical(project, "project")
+        name = None if task is None else label(task, "task", LONGEST_TASK)
+        count = arguments.integer(limit, "limit", 1, MAX_CHECKPOINTS)
+        with self._reading() as store:
+            handoffs = store.handoffs
+            rows = handoffs.newest_first(path) if name is None else handoffs.of_task(path, name)
+            return list(islice(_sound(path, rows), count))
+
+
+def _items(value: object, argument: str) -> tuple[str, ...]:
+    given = arguments.names(value, argument)
+    if len(given) > MOST_ITEMS:
+        message = f"{argument} must have at most {MOST_ITEMS} items"
+        raise InvalidArgument(message)
+    return tuple(label(item, f"each of {argument}", LONGEST_ITEM) for item in given)
+
+
+def _stored(text: str, column: str) -> tuple[str, ...]:
+    return _items(items(parse(text, column), column), column)
+
+
+def _sound(project: str, rows: Iterable[StoredCheckpoint]) -> Iterator[Checkpoint]:
+    """Yield the rows that `save_checkpoint` could have written."""
+    for row in rows:
+        try:
+            yield Checkpoint(
+                project,
+                label(row.task, "task", LONGEST_TASK),
+                label(row.summary, "summary", LONGEST_SUMMARY),
+                _stored(row.decisions, "decisions"),
+                _stored(row.next_steps, "next_steps"),
+                _stored(row.blockers, "blockers"),
+                row.created_at / 1e6,
+                row.updated_at / 1e6,
+            )
+        except (InvalidArgument, InvalidType):
+            continue

@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from engram.storage.columns import ColumnBatch, origins
+    from engram.storage.columns import QUARANTINED, ColumnBatch, origins
     from engram.storage.connection import MEMORY
     from engram.storage.embeddings import VectorBatch, as_stored
     from engram.storage.episodes import NewEpisode
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "KINDS",
     "MEMORY",
+    "QUARANTINED",
     "Column",
     "ColumnBatch",
     "Edges",
@@ -45,6 +46,7 @@ __all__ = [
 
 # Loaded at first use: most of it brings NumPy, and a ledger needs none of that.
 _LAZY = {
+    "QUARANTINED": "engram.storage.columns",
     "ColumnBatch": "engram.storage.columns",
     "origins": "engram.storage.columns",
     "MEMORY": "engram.storage.connection",

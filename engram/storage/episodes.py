@@ -10,6 +10,7 @@ import numpy as np
 
 from engram.models import Episode
 from engram.storage import uids
+from engram.storage.filters import UNAVAILABLE
 from engram.storage.importance import IMPORTANCE, JOIN, Importance, from_stored
 from engram.storage.segment import search_text
 from engram.times import from_micros
@@ -118,9 +119,32 @@ class Episodes:
         return found
 
     def get(self, uid: str, agent: str | None) -> Episode | None:
-        """Return the episode with a public id, None unless `agent` may see it."""
+        """Return the episode with a public id, None unless `agent` may see it.
+
+        Neither may anybody see one that is forgotten and not erased.
+        """
         key = self.key(uid, agent)
-        return None if key is None else self.fetch(np.array([key], dtype=np.int64))[0]
+        if key is None or self._is_forgotten(key):
+            return None
+        return self.fetch(np.array([key], dtype=np.int64))[0]
+
+    def _is_forgotten(self, key: int) -> bool:
+        found: int = self._connection.execute(
+            "SELECT forgotten_at IS NOT NULL FROM episode WHERE id = ?", (key,)
+        ).get
+        return bool(found)
+
+    def unavailable(self, after: int) -> NDArray[np.int64]:
+        """Return the keys after one of all episodes that no filter lets through, ascending.
+
+        They are forgotten and not erased, inactive or invalidated.
+        """
+        rows = self._connection.execute(
+            f"SELECT e.id FROM episode AS e WHERE {UNAVAILABLE.format('e')} IS NOT NULL"  # noqa: S608
+            " AND e.id > ? ORDER BY e.id",
+            (after,),
+        ).fetchall()
+        return np.array(rows, dtype=np.int64).reshape(-1)
 
     def fetch(self, keys: NDArray[np.int64]) -> list[Episode]:
         """Return the episodes with the given keys, in their order; missing ones are left out."""
@@ -156,7 +180,14 @@ class Episodes:
 
     def count(self, allowed: EpisodeFilter) -> int:
         """Return how many episodes a filter allows."""
-        conditions, bindings = allowed.conditions()
+        if allowed.standing == "available":
+            # Counting all, and then the few, takes indexes where a condition on each takes rows.
+            conditions, bindings = allowed.other_conditions()
+            hidden = [*conditions, f"{UNAVAILABLE.format('e')} IS NOT NULL"]
+            return self._count(conditions, bindings) - self._count(hidden, bindings)
+        return self._count(*allowed.conditions())
+
+    def _count(self, conditions: list[str], bindings: list[object]) -> int:
         where = " AND ".join(conditions) or "TRUE"
         found: int = self._connection.execute(
             f"SELECT count(*) FROM episode AS e WHERE {where}",  # noqa: S608

@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from engram.storage.connection import Connection
+
+NAMESPACE: Final = "native"
+"""Whose checkpoints these are; those that other adapters keep have other names."""
+
+_COLUMNS = "task, summary, decisions, next_steps, blockers, created_at, updated_at"
+
+
+class StoredCheckpoint(NamedTuple):
+    """A checkpoint as its row has it: lists as JSON, times in microseconds."""
+
+    task: str
+    summary: str
+    decisions: str
+    next_steps: str
+    blockers: str
+    created_at: int
+    updated_at: int
 
 
 class Handoffs:
@@ -13,3 +33,50 @@ class Handoffs:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+
+    def save(
+        self, project: str, task: str, summary: str, lists: Sequence[Sequence[str]], at: int
+    ) -> int:
+        """Put a checkpoint in the place of the one its task had, and return when that was first.
+
+        Args:
+            project: The canonical path.
+            task: Its task.
+            summary: Where the session left off.
+            lists: Decisions, next steps and blockers.
+            at: The time, in microseconds.
+        """
+        first: int = self._connection.execute(
+            f"INSERT INTO session_checkpoint (namespace, project_path, {_COLUMNS})"  # noqa: S608
+            " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8)"
+            " ON CONFLICT DO UPDATE SET summary = excluded.summary,"
+            " decisions = excluded.decisions, next_steps = excluded.next_steps,"
+            " blockers = excluded.blockers, updated_at = excluded.updated_at"
+            " RETURNING created_at",
+            (NAMESPACE, project, task, summary, *map(json.dumps, lists), at),
+        ).get
+        return first
+
+    def clear(self, project: str, task: str) -> bool:
+        """Delete the checkpoint of a task and return whether there was one."""
+        self._connection.execute(
+            "DELETE FROM session_checkpoint WHERE namespace = ? AND project_path = ? AND task = ?",
+            (NAMESPACE, project, task),
+        )
+        return self._connection.changed > 0
+
+    def of_task(self, project: str, task: str) -> Iterator[StoredCheckpoint]:
+        """Yield the checkpoint of a task, if there is one."""
+        return self._read("task = ?", (NAMESPACE, project, task))
+
+    def newest_first(self, project: str) -> Iterator[StoredCheckpoint]:
+        """Yield the checkpoints of a project as they are asked for, ties by task."""
+        return self._read("TRUE ORDER BY updated_at DESC, task", (NAMESPACE, project))
+
+    def _read(self, condition: str, bindings: tuple[str, ...]) -> Iterator[StoredCheckpoint]:
+        rows = self._connection.execute(
+            f"SELECT {_COLUMNS} FROM session_checkpoint"  # noqa: S608
+            f" WHERE namespace = ? AND project_path = ? AND {condition}",
+            bindings,
+        )
+        return (StoredCheckpoint(*row) for row in rows)

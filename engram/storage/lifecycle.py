@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from engram.storage import uids
-from engram.storage.projects import UNAVAILABLE, Projects
+from engram.storage.filters import UNAVAILABLE
 
 if TYPE_CHECKING:
     from engram.storage.changes import Changes
     from engram.storage.connection import Connection
+    from engram.storage.projects import Projects
 
 EVIDENCE: Final = "evidence-"
 """What the id of a check observation begins with."""

@@ -9,14 +9,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engram.storage import uids
+from engram.storage.filters import UNAVAILABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from engram.storage.connection import Connection
-
-UNAVAILABLE: Final = "coalesce({0}.forgotten_at, {0}.invalidated_at, nullif({0}.status, 'active'))"
-"""SQL over a memory that is NULL while it is available; the partial index has it word for word."""
 
 INELIGIBLE: Final = f"({UNAVAILABLE} IS NOT NULL OR {{0}}.quarantined)"
 """SQL over an episode: whether a project must not see it."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engram.storage import uids
+from engram.storage.filters import AVAILABLE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,7 +55,8 @@ class Reflections:
             "WITH done AS (SELECT agent, max(last_episode) AS last FROM reflection GROUP BY agent)"  # noqa: S608
             " SELECT a.name, count(*), max(e.id) FROM episode AS e"
             " LEFT JOIN done AS d ON d.agent IS e.agent LEFT JOIN agent AS a ON a.id = e.agent"
-            f" WHERE e.id > coalesce(d.last, 0){scope} GROUP BY e.agent ORDER BY e.agent",
+            f" WHERE e.id > coalesce(d.last, 0) AND {AVAILABLE}{scope}"
+            " GROUP BY e.agent ORDER BY e.agent",
             () if agent is None else (agent,),
         )
         return [Waiting(*row) for row in rows]
@@ -69,9 +71,10 @@ class Reflections:
         """
         owner = None if agent is None else self._agents.key(agent)
         rows = self._connection.execute(
-            "SELECT id FROM episode WHERE agent IS ?1 AND id <= ?2 AND id >"
+            f"SELECT e.id FROM episode AS e WHERE {AVAILABLE}"  # noqa: S608
+            " AND e.agent IS ?1 AND e.id <= ?2 AND e.id >"
             " (SELECT coalesce(max(last_episode), 0) FROM reflection WHERE agent IS ?1)"
-            " ORDER BY id LIMIT ?3",
+            " ORDER BY e.id LIMIT ?3",
             (owner, last, limit),
         ).fetchall()
         return np.array(rows, dtype=np.int64).reshape(-1)

@@ -28,6 +28,9 @@ Placed = tuple[str, str, dict[str, Any]]
 """A record with its kind and its place in the import."""
 
 
+_STANDING = frozenset({"forgotten_at", "invalidated_at", "status"})
+
+
 def to_document(reader: RecordReader, now: int) -> Document:
     """Return the document of what a reader sees.
 
@@ -35,7 +38,9 @@ def to_document(reader: RecordReader, now: int) -> Document:
         reader: Reads inside the caller's transaction.
         now: The time, in microseconds.
     """
-    episodes = sorted(reader.read("episode"), key=lambda record: record["occurred_at"])
+    # The format has no word for a memory that is there and not to be found.
+    available = (one for one in reader.read("episode") if _STANDING.isdisjoint(one))
+    episodes = sorted(available, key=lambda record: record["occurred_at"])
     runs = [run["uid"] for run in reader.read("reflection")]
     facts = sorted(reader.read("fact"), key=lambda record: record["valid_from"])
     successors = {one["fact"]: one["superseded_by"] for one in reader.read("succession")}
