@@ -8,7 +8,6 @@ and a `hint` that says the way out. Where the documented interface promises a bu
 from __future__ import annotations
 
 import sqlite3
-from typing import ClassVar
 
 __all__ = [
     "Busy",
@@ -42,7 +41,7 @@ class EngramError(Exception):
         hint: What to do about it; empty when the message already says so.
     """
 
-    code: ClassVar[str] = "engram_error"
+    code: str = "engram_error"
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message, hint)

@@ -54,4 +54,4 @@ def claim() -> Channel:
     sys.stdout = sys.stderr
     for descriptor in (requests, answers):
         os.set_blocking(descriptor, True)
-    return Channel(open(requests, "rb"), answers)  # noqa: SIM115 - lives as long as the process
+    return Channel(os.fdopen(requests, "rb"), answers)

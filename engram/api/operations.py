@@ -218,9 +218,7 @@ def _description(operation: Operation) -> str:
 
 def nullable(arguments: type[Arguments]) -> list[str]:
     """Return the names of the arguments that may be null, which means the same as leaving out."""
-    return [
-        field.name for field in msgspec.structs.fields(arguments) if field.default is None
-    ]
+    return [field.name for field in msgspec.structs.fields(arguments) if field.default is None]
 
 
 def input_schema(arguments: type[Arguments]) -> dict[str, object]:

@@ -136,9 +136,7 @@ def _identifier(document: dict[str, Any]) -> Identifier:
     return identifier
 
 
-def _envelope(
-    document: dict[str, Any], identifier: Identifier
-) -> tuple[str, dict[str, Any]]:
+def _envelope(document: dict[str, Any], identifier: Identifier) -> tuple[str, dict[str, Any]]:
     operation, arguments = document.get("operation"), document.get("params", {})
     if (
         "id" not in document

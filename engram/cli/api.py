@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 import click
 
 from engram.api.channel import claim
-from engram.cli.settings import config_file
+from engram.cli.settings import loaded
 
 __all__ = ["api"]
 
@@ -15,12 +13,13 @@ __all__ = ["api"]
 @click.command()
 @click.pass_context
 def api(context: click.Context) -> None:
-    """Answer requests on stdin, one JSON object per line, until it ends.
+    """Answer requests, one JSON object per line, until stdin ends.
 
-    Needs --config with an absolute path before the command. The store must be there when an
-    operation needs it; nothing is made.
+    Needs --config before the command, with an absolute path. Makes no store; one that is made
+    meanwhile is found.
     """
     channel = claim()
+    # After that, for a library may print when it is imported.
     from engram.api.process import serve  # noqa: PLC0415
-    from engram.config import load  # noqa: PLC0415
-    serve(load(config_file(context, require_file=True), os.environ), channel)
+
+    serve(loaded(context, require_file=True), channel)
