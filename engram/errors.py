@@ -18,6 +18,7 @@ __all__ = [
     "FactIncomplete",
     "Forked",
     "InvalidArgument",
+    "InvalidSettings",
     "InvalidType",
     "LLMCallError",
     "LLMReplyError",
@@ -62,6 +63,12 @@ class InvalidType(EngramError, TypeError):
     """An argument has the wrong type."""
 
     code = "invalid_type"
+
+
+class InvalidSettings(EngramError, ValueError):
+    """A setting breaks its rule, or the file of settings cannot be read; no value is quoted."""
+
+    code = "invalid_settings"
 
 
 class NotFound(EngramError, KeyError):

@@ -8,12 +8,39 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from engram.errors import InvalidSettings
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["config_file"]
+    from engram.config import Loaded
+
+__all__ = ["config_file", "loaded"]
 
 _NAME: Final = "config.yaml"
+
+
+def loaded(context: click.Context, *, require_file: bool = False) -> Loaded:
+    """Return the settings of this invocation, checked.
+
+    Clients of the Hugging Face hub in this process find the token that they name.
+
+    Args:
+        context: The command's.
+        require_file: As for `config_file`.
+
+    Raises:
+        click.UsageError: There is no such file, or the settings are invalid; the text names the
+            setting and the rule.
+    """
+    from engram.config import load  # noqa: PLC0415 - most commands read no settings
+
+    try:
+        settings = load(config_file(context, require_file=require_file), os.environ)
+    except InvalidSettings as error:
+        raise click.UsageError(str(error), context) from None
+    settings.share_token(os.environ)
+    return settings
 
 
 def config_file(context: click.Context, *, require_file: bool = False) -> Path | None:
