@@ -28,9 +28,12 @@ __all__ = [
     "ModelMissing",
     "NotAStore",
     "NotFound",
+    "ProcessLost",
+    "RequestFailed",
     "ScopeError",
     "StoreFull",
     "StoreTooNew",
+    "TimedOut",
 ]
 
 
@@ -175,3 +178,31 @@ class LLMReplyError(EngramError, ValueError):
 
 class FactIncomplete(LLMReplyError, KeyError):
     """A fact that an adapter returned lacks its subject, predicate or object."""
+
+
+class RequestFailed(EngramError):
+    """The process answered that there is no result.
+
+    Args:
+        code: One of the protocol's codes, such as "invalid_params" or "operation_failed".
+        message: The process's sentence about it.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class ProcessLost(EngramError, ConnectionError):
+    """The process cannot be started, ended before it answered, or does not speak the protocol.
+
+    Whether it did what was asked is not known.
+    """
+
+    code = "process_lost"
+
+
+class TimedOut(EngramError, TimeoutError):
+    """The process took too long and was ended; whether it did what was asked is not known."""
+
+    code = "timed_out"

@@ -16,44 +16,16 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from engram.errors import EngramError
+from engram.errors import ProcessLost, RequestFailed, TimedOut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import TracebackType
 
-__all__ = ["Client", "ProcessLost", "RequestFailed", "TimedOut"]
+__all__ = ["Client"]
 
 _LEAVING: Final = 5.0
 """Seconds that a process may take to end by itself."""
-
-
-class RequestFailed(EngramError):
-    """The process answered that there is no result.
-
-    Args:
-        code: One of the protocol's codes, such as "invalid_params" or "operation_failed".
-        message: The process's sentence about it.
-    """
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
-
-class ProcessLost(EngramError, ConnectionError):
-    """The process cannot be started, ended before it answered, or does not speak the protocol.
-
-    Whether it did what was asked is not known.
-    """
-
-    code = "process_lost"
-
-
-class TimedOut(EngramError, TimeoutError):
-    """The process took too long and was ended; whether it did what was asked is not known."""
-
-    code = "timed_out"
 
 
 class Client:

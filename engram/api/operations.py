@@ -28,7 +28,7 @@ _UpTo50 = Annotated[int, Meta(ge=1, le=50)]
 _UpTo100 = Annotated[int, Meta(ge=1, le=100)]
 
 
-class Arguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Arguments(Struct, kw_only=True, forbid_unknown_fields=True):
     """The arguments of an operation; one that may be null is as good as left out then."""
 
 
