@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         QwenAdapter,
         StubLLMAdapter,
     )
+    from engram.retrieval.search import SearchHit
     from engram.working_memory import WorkingMemory, WorkingMemoryItem
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "QwenAdapter",
     "ReflectionRun",
     "ReflectionThread",
+    "SearchHit",
     "SearchResult",
     "StubLLMAdapter",
     "WorkingMemory",
@@ -68,6 +70,7 @@ _LAZY = {
     "AsyncEngram": "engram.aio",
     "DecayConfig": "engram.cognition.decay",
     "Engram": "engram.engine",
+    "SearchHit": "engram.retrieval.search",
     "ReflectionThread": "engram.cognition.reflection",
     "AnthropicAdapter": "engram.llm",
     "DeepSeekAdapter": "engram.llm",

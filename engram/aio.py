@@ -100,6 +100,7 @@ class AsyncEngram:
         llm: LLMAdapter | None = None,
         events_path: str | os.PathLike[str] | None = None,
         memory_budget: int = DEFAULT_BUDGET,
+        create: bool = True,
         max_workers: int | None = None,
     ) -> None:
         self._open = partial(
@@ -116,6 +117,7 @@ class AsyncEngram:
             llm=llm,
             events_path=events_path,
             memory_budget=memory_budget,
+            create=create,
         )
         self._agent = agent_id
         self._memory: Engram | None = None
@@ -201,6 +203,8 @@ class AsyncEngram:
     observe = _awaited(Engram.observe)
     observe_many = _awaited(Engram.observe_many)
     recall = _awaited(Engram.recall)
+    search = _awaited(Engram.search)
+    search_explained = _awaited(Engram.search_explained)
     get = _awaited(Engram.get)
     episodes = _awaited(Engram.episodes)
     count = _awaited(Engram.count)

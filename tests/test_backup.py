@@ -331,7 +331,7 @@ def test_compact_shrinks_the_file_while_others_have_it_open(open_memory, path, k
         memory._store._connection.checkpoint()
         before = path.stat().st_size
         memory.compact()
-        assert path.stat().st_size < before / 4
+        assert path.stat().st_size < before / 3
         assert [r.episode.id for r in other.recall("ordinary")] == [kept]
     left = every_byte(path)
     assert b"Xylophone" not in left

@@ -15,6 +15,7 @@ from engram.embedding.protocol import (
     embed_documents,
     embed_query,
 )
+from engram.embedding.reranking import Reranker, resolve_reranker
 from engram.embedding.resolution import resolve
 
 __all__ = [
@@ -22,8 +23,10 @@ __all__ = [
     "Embedder",
     "LocalModel",
     "OnnxEmbedder",
+    "Reranker",
     "check_embedder",
     "embed_documents",
     "embed_query",
     "resolve",
+    "resolve_reranker",
 ]

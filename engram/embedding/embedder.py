@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from itertools import chain
-from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 import numpy as np
 
 from engram.embedding.cache import LongestUnused
 from engram.embedding.digest import check_sha256
-from engram.embedding.plan import batches, chunk_spans
-from engram.embedding.session import ModelSession
+from engram.embedding.loading import LoadedOnce
+from engram.embedding.plan import chunk_spans
+from engram.embedding.session import ModelSession, run_in_batches
 from engram.embedding.threads import thread_count
 from engram.embedding.tokens import TextTokens
 from engram.vectors import normalise
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -32,7 +30,8 @@ __all__ = ["OnnxEmbedder"]
 QUERY_CHARACTERS = 10_000
 """Of a query, how many characters are embedded: about half a second's work."""
 
-_CALLERS = 2
+_Result = TypeVar("_Result")
+
 _CACHED_TEXTS = 256
 _WINDOW_TEXTS = 2048
 _WINDOW_CHARACTERS = 1_000_000
@@ -67,10 +66,7 @@ class OnnxEmbedder:
         self._threads = thread_count() if threads is None else threads
         self._documents = LongestUnused(cached_texts)
         self._queries = LongestUnused(cached_texts)
-        self._lock = Lock()
-        self._loaded: tuple[TextTokens, ModelSession] | None = None
-        self._process = os.getpid()
-        self._abandoned: list[object] = []
+        self._load = LoadedOnce(self._opened)
 
     def __repr__(self) -> str:
         return f"OnnxEmbedder({self.name!r}, source={self._local.source!r})"
@@ -186,9 +182,72 @@ class OnnxEmbedder:
             self._queries.put(text, vector)
         return vector.copy()
 
+    def token_vectors(
+        self, texts: Sequence[str], *, query: bool = False
+    ) -> list[NDArray[np.float32]]:
+        """Return the vectors of each text's tokens, from which pooling makes that of the text.
+
+        Special tokens and the query prefix have none. Where chunks of a long text overlap, a token
+        has one in each. Nothing is kept of them: they take a hundred times a text's vector.
+
+        Args:
+            texts: n texts.
+            query: They are texts to search with, so each is read behind the query prefix, and of a
+                long one the first `QUERY_CHARACTERS` characters count.
+
+        Returns:
+            For each text float32[tokens, dim], rows of length one; of a text without any token
+            float32[0, dim].
+
+        Raises:
+            ModelCorrupt: A model file is not the one the registry names, or cannot be read.
+        """
+        tokens, session = self._load()
+        prefix = self._model.query_prefix if query else ""
+        # The space at its end belongs to the token that follows.
+        skipped = len(tokens.encode(prefix.rstrip())) if prefix else 0
+        if query:
+            texts = [prefix + text[:QUERY_CHARACTERS] for text in texts]
+        rows, counts = self._rows(tokens, texts)
+        order, results = self._run(rows, session.token_vectors, session.max_rows)
+        vectors = [np.empty((0, session.dim), np.float32)] * len(rows)
+        for at, found in zip(order, chain.from_iterable(results), strict=True):
+            vectors[at] = tokens.bare(found)
+        ends = np.cumsum(counts)
+        return [
+            np.concatenate(vectors[end - count : end])[skipped:]
+            for end, count in zip(ends, counts, strict=True)
+        ]
+
     def _embed_window(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """Return the chunk vectors of each text, float32[chunks, dim]."""
         tokens, session = self._load()
+        rows, counts = self._rows(tokens, texts)
+        order, results = self._run(rows, session.vectors, session.max_rows)
+        vectors = np.empty((len(rows), session.dim), np.float32)
+        vectors[order] = np.concatenate(results)
+        ends = np.cumsum(counts)
+        # Copies: a view in the cache would keep the whole window alive.
+        return [vectors[end - count : end].copy() for end, count in zip(ends, counts, strict=True)]
+
+    def _run(
+        self,
+        rows: list[NDArray[np.int64]],
+        model: Callable[[list[NDArray[np.int64]]], _Result],
+        max_rows: int,
+    ) -> tuple[list[int], list[_Result]]:
+        """Run one method of the session over rows of token ids, as `run_in_batches` does."""
+        return run_in_batches(
+            [len(row) for row in rows],
+            lambda batch: model([rows[at] for at in batch]),
+            max_rows=max_rows,
+            threads=self._threads,
+        )
+
+    def _rows(
+        self, tokens: TextTokens, texts: Sequence[str]
+    ) -> tuple[list[NDArray[np.int64]], list[int]]:
+        """Return the token ids of all chunks, in text order, and the number of chunks per text."""
         rows: list[NDArray[np.int64]] = []
         counts: list[int] = []
         for text in texts:
@@ -196,44 +255,14 @@ class OnnxEmbedder:
             spans = chunk_spans(len(ids), max(1, self._model.window - tokens.specials))
             rows += [tokens.framed(ids[start:stop]) for start, stop in spans]
             counts.append(len(spans))
-        vectors = self._run(session, rows)
-        ends = np.cumsum(counts)
-        # Copies: a view in the cache would keep the whole window alive.
-        return [vectors[end - count : end].copy() for end, count in zip(ends, counts, strict=True)]
+        return rows, counts
 
-    def _run(self, session: ModelSession, rows: list[NDArray[np.int64]]) -> NDArray[np.float32]:
-        planned = batches([len(row) for row in rows], max_rows=session.max_rows)
-
-        def run(batch: list[int]) -> NDArray[np.float32]:
-            return session.vectors([rows[at] for at in batch])
-
-        if self._threads == 1 or len(planned) == 1:
-            results = [run(batch) for batch in planned]
-        else:
-            # Two callers of one session: while one is in a serial part, the other computes.
-            with ThreadPoolExecutor(_CALLERS, thread_name_prefix="engram-embed") as callers:
-                results = list(callers.map(run, planned))
-        vectors = np.empty((len(rows), session.dim), np.float32)
-        vectors[list(chain.from_iterable(planned))] = np.concatenate(results)
-        return vectors
-
-    def _load(self) -> tuple[TextTokens, ModelSession]:
-        """Return the tokenizer and the session, checked and loaded at most once per process."""
-        if self._process != os.getpid():
-            # The session's threads did not survive the fork, so it can neither run nor be
-            # destroyed: joining them would hang. It stays where it is, and so may its lock.
-            self._abandoned.append(self._loaded)
-            self._loaded, self._lock, self._process = None, Lock(), os.getpid()
-        with self._lock:
-            if self._loaded is None:
-                check_sha256(self._local.onnx, self._model.onnx.sha256)
-                check_sha256(self._local.tokenizer, self._model.tokenizer.sha256)
-                tokens = TextTokens(self._local.tokenizer)
-                session = ModelSession(
-                    self._model, self._local.onnx, tokens.padding_id, self._threads
-                )
-                self._loaded = tokens, session
-            return self._loaded
+    def _opened(self) -> tuple[TextTokens, ModelSession]:
+        """Return the tokenizer and the session, once the files are checked."""
+        check_sha256(self._local.onnx, self._model.onnx.sha256)
+        check_sha256(self._local.tokenizer, self._model.tokenizer.sha256)
+        tokens = TextTokens(self._local.tokenizer)
+        return tokens, ModelSession(self._model, self._local.onnx, tokens.padding_id, self._threads)
 
 
 def _summed(vectors: NDArray[np.float32], starts: NDArray[np.int64]) -> NDArray[np.float32]:

@@ -57,6 +57,10 @@ class TextTokens:
         """Return ids with the special tokens the model was trained with around them."""
         return np.concatenate([self._head, ids, self._tail])
 
+    def bare(self, framed: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return what belongs to the text's own tokens, of something that has a row per token."""
+        return framed[len(self._head) : len(framed) - len(self._tail)]
+
     def _padding_id(self) -> int:
         found = (self._tokenizer.token_to_id(token) for token in _PADDING_TOKENS)
         return next((token for token in found if token is not None), 0)

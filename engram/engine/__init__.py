@@ -7,12 +7,13 @@ from engram.engine.episodes import EpisodeMemory
 from engram.engine.erasure import Erasure
 from engram.engine.facts import FactMemory
 from engram.engine.reembedding import Reembedding
+from engram.engine.search import MemorySearch
 from engram.engine.transfer import Transfer
 
 __all__ = ["Engram"]
 
 
-class Engram(EpisodeMemory, FactMemory, Cognition, Erasure, Transfer, Reembedding):
+class Engram(EpisodeMemory, MemorySearch, FactMemory, Cognition, Erasure, Transfer, Reembedding):
     """A memory in one SQLite file.
 
     One instance may be used from many threads; several instances, in threads or processes, may

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
@@ -14,10 +14,14 @@ from engram.models import Certificate, SearchResult
 from engram.retrieval.spreading import similarity, spreading
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from engram.index import Adjacency, EpisodeIndex, Neighbours
     from engram.storage import EpisodeFilter, Store
+
+_T = TypeVar("_T")
 
 MAX_K: Final = 4096
 """The largest `k`, and the largest pool of candidates a side contributes."""
@@ -79,12 +83,7 @@ def recall(
         min(k, matches) results: every filter applies before the choice. Ties are in insertion
         order, so the same store and query give the same answer.
     """
-    try:
-        index.refresh()
-        ranking = _RANKINGS[query.mode](store, index, adjacency, query)
-    except Damaged:
-        index.start_over()
-        ranking = _RANKINGS[query.mode](store, index, adjacency, query)
+    ranking = refreshed(index, lambda: _RANKINGS[query.mode](store, index, adjacency, query))
     kept = len(ranking.scores)
     if query.min_score is not None:
         kept = int(np.count_nonzero(ranking.scores >= query.min_score))
@@ -96,6 +95,19 @@ def recall(
         )
     ]
     return results, ranking.episodes[:kept].tolist()
+
+
+def refreshed(index: EpisodeIndex, work: Callable[[], _T]) -> _T:
+    """Return what some work on an index that is up to date gives, in a transaction.
+
+    When a file of the index is not what was written, the index is built anew and the work repeated.
+    """
+    try:
+        index.refresh()
+        return work()
+    except Damaged:
+        index.start_over()
+        return work()
 
 
 def _near(index: EpisodeIndex, query: Query, k: int) -> Neighbours:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from engram.storage.fact_records import Evidence, FactSource, NewFact
     from engram.storage.filters import EpisodeFilter
     from engram.storage.graph import Edges
+    from engram.storage.memories import Memory
     from engram.storage.old_store import read_old_store
     from engram.storage.record_writer import RecordWriter
     from engram.storage.records import KINDS, Column, Record, RecordReader
@@ -30,6 +31,7 @@ __all__ = [
     "EpisodeFilter",
     "Evidence",
     "FactSource",
+    "Memory",
     "NewEpisode",
     "NewFact",
     "Phrase",
@@ -58,6 +60,7 @@ _LAZY = {
     "NewFact": "engram.storage.fact_records",
     "EpisodeFilter": "engram.storage.filters",
     "Edges": "engram.storage.graph",
+    "Memory": "engram.storage.memories",
     "read_old_store": "engram.storage.old_store",
     "RecordWriter": "engram.storage.record_writer",
     "KINDS": "engram.storage.records",

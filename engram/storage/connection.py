@@ -257,10 +257,23 @@ class Connection:
             yield
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Commit everything inside at once, or nothing of it when an exception leaves."""
-        with self._transaction("BEGIN IMMEDIATE"):
-            yield
+    def writing(self, *, wait: bool = True) -> Iterator[None]:
+        """Commit everything inside at once, or nothing of it when an exception leaves.
+
+        Args:
+            wait: Whether to wait for the busy timeout while another connection writes.
+        """
+        if wait:
+            with self._transaction("BEGIN IMMEDIATE"):
+                yield
+            return
+        with self._turn():
+            self._connection.set_busy_timeout(0)
+            try:
+                with self._transaction("BEGIN IMMEDIATE"):
+                    yield
+            finally:
+                self._connection.set_busy_timeout(int(self._busy_timeout * 1000))
 
     @contextmanager
     def _turn(self) -> Iterator[None]:

@@ -23,6 +23,9 @@ from engram.storage.erasure import EntityErasure
 from engram.storage.facts import Facts
 from engram.storage.graph import Graph
 from engram.storage.labels import Labels
+from engram.storage.memories import Memories
+from engram.storage.names import Names
+from engram.storage.projects import Projects
 from engram.storage.record_writer import RecordWriter
 from engram.storage.records import Column, RecordReader, columns
 from engram.storage.reflections import Reflections
@@ -99,6 +102,9 @@ class Store:
         self.embeddings = Embeddings(self._connection)
         self.strength = Strength(self._connection)
         self.text = TextIndex(self._connection)
+        self.projects = Projects(self._connection)
+        self.memories = Memories(self._connection)
+        self.names = Names(self._connection)
         self.facts = Facts(self._connection, self._agents, self._changes)
         self.graph = Graph(self._connection, self._agents, self._changes)
         self.reflections = Reflections(self._connection, self._agents)
@@ -213,19 +219,28 @@ class Store:
         """Return the change of the last erasure since the file was last made anew, if any."""
         return self._residue.due()
 
-    def note_recall(self, agent: str | None, query: str, at: int, episodes: Sequence[int]) -> None:
+    def note_recall(
+        self, agent: str | None, query: str | None, at: int, episodes: Sequence[int]
+    ) -> None:
         """Keep a recall for the access log and write what waits when it is worth a commit.
 
-        Called outside any transaction. A store that is locked keeps the entries waiting.
+        Called outside any transaction. While another connection writes, the entries go on waiting.
         """
         if self._access.add(Recall(agent, query, at, tuple(episodes))):
             with suppress(Busy):
-                self.flush()
+                self.flush(wait=False)
 
-    def flush(self) -> None:
-        """Write the access-log entries that wait, in one transaction of their own."""
+    def flush(self, *, wait: bool = True) -> None:
+        """Write the access-log entries that wait, in one transaction of their own.
+
+        Args:
+            wait: Whether to wait while another connection writes.
+
+        Raises:
+            Busy: Another connection writes; the entries go on waiting.
+        """
         if self._access.waiting:
-            with self.writing():
+            with self._connection.writing(wait=wait):
                 written = self._access.write()
                 last = self._connection.last_id  # of the recalls, whose ids are consecutive
                 strengthened = [self.graph.strengthen(r.episodes, r.agent) for r in written]

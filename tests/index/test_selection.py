@@ -76,6 +76,9 @@ class Columns:
             self.rows.remove(row)
 
 
+NOTHING_HIDDEN = np.empty(0, dtype=np.int64)
+
+
 def allows(allowed: EpisodeFilter, row: Row) -> bool:
     at = to_micros(row.item.timestamp, "timestamp")
     return (
@@ -110,7 +113,7 @@ def selected(memory: Engram, allowed: EpisodeFilter, labels: LabelRows | None = 
     with memory._store.reading():
         index = memory._current_index()
         index.refresh()
-        selector = Selector(memory._store, allowed, labels or LabelRows())
+        selector = Selector(memory._store, allowed, labels or LabelRows(), NOTHING_HIDDEN)
         parts = [part for part in index.parts if part.rows]
         return [key for part in parts for key in keys(part, selector.select(part))]
 
@@ -158,7 +161,9 @@ def test_few_are_listed_many_masked_and_all_neither(memory, count, form):
         index = memory._current_index()
         index.refresh()
         [segment, _] = index.parts
-        one = Selector(memory._store, EpisodeFilter(tags=("t",)), LabelRows()).select(segment)
+        one = Selector(
+            memory._store, EpisodeFilter(tags=("t",)), LabelRows(), NOTHING_HIDDEN
+        ).select(segment)
     found = "list" if one.rows is not None else "mask" if one.mask is not None else "all"
     assert (one.count, found) == (count, form)
 
@@ -170,7 +175,9 @@ def test_what_leaves_nothing_out_costs_no_mask(memory):
         with memory._store.reading():
             index = memory._current_index()
             index.refresh()
-            one = Selector(memory._store, allowed, LabelRows()).select(index.segments[0])
+            one = Selector(memory._store, allowed, LabelRows(), NOTHING_HIDDEN).select(
+                index.segments[0]
+            )
         assert one == Selection(256)
 
 
@@ -192,7 +199,9 @@ def test_only_zones_that_a_bound_cuts_are_looked_into(memory, monkeypatch):
     since = to_micros(START + timedelta(hours=40), "since")
     until = to_micros(START + timedelta(hours=200), "until")
     with memory._store.reading():
-        selector = Selector(memory._store, EpisodeFilter(since=since, until=until), LabelRows())
+        selector = Selector(
+            memory._store, EpisodeFilter(since=since, until=until), LabelRows(), NOTHING_HIDDEN
+        )
         assert keys(segment, selector.select(segment)) == list(range(41, 202))
     assert looked == [slice(32, 48), slice(192, 208)]
 

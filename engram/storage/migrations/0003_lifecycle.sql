@@ -6,6 +6,8 @@ CREATE INDEX episode_unavailable ON episode (id)
 CREATE INDEX episode_by_layer ON episode (layer, forgotten_at) WHERE layer <> 'episodic';
 CREATE INDEX entity_by_name ON entity (name COLLATE NOCASE);
 CREATE INDEX alias_by_name ON entity_alias (alias COLLATE NOCASE);
+CREATE INDEX fact_by_subject_name ON fact (subject COLLATE NOCASE);
+CREATE INDEX fact_by_object_name ON fact (object COLLATE NOCASE);
 
 -- What changed a memory's lifecycle, for audit; gone with the memory.
 CREATE TABLE lifecycle_change (

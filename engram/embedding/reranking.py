@@ -1,0 +1,57 @@
+"""What a reranker is, and which one a name means on this machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from engram.embedding.late_interaction import LateInteraction
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from engram.embedding.protocol import Embedder
+
+__all__ = ["Reranker", "resolve_reranker"]
+
+
+class Reranker(Protocol):
+    """Says how well texts answer a query, by reading both."""
+
+    @property
+    def name(self) -> str:
+        """The model's name, in the registry or its folder's."""
+
+    @property
+    def kind(self) -> Literal["cross_encoder", "late_interaction"]:
+        """How it reads: query and text together, or each by itself and then token by token."""
+
+    @property
+    def output(self) -> Literal["raw_logit", "normalized_score"]:
+        """What `scores` returns: any real numbers, or numbers in 0..1."""
+
+    @property
+    def reason(self) -> str:
+        """Why it is this one, for people."""
+
+    def scores(self, query: str, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Return the model's own output for each text, float64[n]; more is better."""
+
+    def calibrated(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Turn what `scores` returned into 0..1, order kept: what answers is mostly above 0.6."""
+
+
+def resolve_reranker(name: str, embedder: Embedder) -> Reranker:
+    """Return the reranker to use, loading nothing yet and fetching nothing.
+
+    Args:
+        name: A cross-encoder: a name of the registry, or a folder with an ONNX file and
+            `tokenizer.json`. Taken if it is on this machine.
+        embedder: Whose vectors are compared otherwise; any embedder will do.
+
+    Returns:
+        The cross-encoder, or the late interaction of the embedder. `reason` says which and why.
+    """
+    return LateInteraction(embedder, reason=f"the cross-encoder {name} is not on this machine")

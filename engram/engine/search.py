@@ -1,0 +1,159 @@
+"""Search: the memories that answer a query, as sure of it as was asked for."""
+
+from __future__ import annotations
+
+import logging
+import time
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from engram import arguments
+from engram.config import Retrieval
+from engram.embedding import resolve_reranker
+from engram.engine.session import Session
+from engram.errors import EngramError, InvalidArgument
+from engram.retrieval.answers import Answers
+from engram.retrieval.question import Question
+from engram.retrieval.report import explanation
+from engram.retrieval.search import Search
+
+if TYPE_CHECKING:
+    from engram.embedding import Embedder, Reranker
+    from engram.retrieval.search import SearchHit
+
+MAX_QUERY: Final = 4000
+"""Characters that a query may have."""
+
+MAX_RESULTS: Final = 20
+
+DEFAULT_CROSS_ENCODER: Final = "BAAI/bge-reranker-base"
+
+_HALF_LIFE: Final = 30.0
+
+_LOG = logging.getLogger("engram.search")
+
+
+class MemorySearch(Session):
+    """The calls that search with a reranker."""
+
+    @cached_property
+    def _answers(self) -> Answers:
+        return Answers()
+
+    @cached_property
+    def _rerankers(self) -> dict[str, tuple[Embedder, Reranker]]:
+        return {}
+
+    def search(
+        self,
+        query: str,
+        k: int | None = None,
+        *,
+        settings: Retrieval | None = None,
+        cross_encoder: str = DEFAULT_CROSS_ENCODER,
+        half_life_days: float = _HALF_LIFE,
+    ) -> list[SearchHit]:
+        """Return the memories that answer a query, as sure of it as `settings` ask for.
+
+        Unlike `recall`, it returns facts too, reads the best candidates again with a reranker and
+        leaves out what that is not sure of, so that the answer may be empty. Quarantined memories
+        are left out. What it returns counts as recalled; the query is not kept.
+
+        Args:
+            query: Any text of 1 to 4,000 characters that is not blank.
+            k: How many at most, 1 to 20; None is `settings.top_k`.
+            settings: How to search; see `engram.config.Retrieval`.
+            cross_encoder: Name of a reranker, used if it is on this machine. Otherwise the
+                embedder's own token vectors are compared.
+            half_life_days: Days in which the weight of an episode's age halves, before the
+                reranker.
+
+        Raises:
+            InvalidArgument, InvalidType: An argument is refused.
+            ModelMissing, ModelMismatch, ModelCorrupt: A model cannot be used.
+            Closed, Busy, CorruptStore: The store cannot be read.
+        """
+        asked = self._asked(query, k, settings, half_life_days)
+        key = asked.question.text, asked.k, asked.settings, half_life_days, cross_encoder
+        with self._store.reading():
+            change = self._store.last_change()
+        hits = self._answers.get(key, change)
+        if hits is None:
+            hits = self._run(asked, cross_encoder, explain=False)[0]
+            self._answers.put(key, change, hits, asked.settings.search_cache_size)
+        self._note_access(hits)
+        return list(hits)
+
+    def search_explained(
+        self,
+        query: str,
+        k: int | None = None,
+        *,
+        settings: Retrieval | None = None,
+        cross_encoder: str = DEFAULT_CROSS_ENCODER,
+        half_life_days: float = _HALF_LIFE,
+    ) -> tuple[list[SearchHit], dict[str, object]]:
+        """Return what `search` would, and how it came about. Leaves no trace in the store.
+
+        Args:
+            query, k, settings, cross_encoder, half_life_days: As for `search`.
+
+        Returns:
+            The memories, and a report that JSON has a form for; see the JSONL reference for its
+            members.
+
+        Raises:
+            InvalidArgument, InvalidType, ModelMissing, ModelMismatch, ModelCorrupt, Closed, Busy,
+                CorruptStore: As for `search`.
+        """
+        asked = self._asked(query, k, settings, half_life_days)
+        begun = time.perf_counter()
+        hits, reranker, model = self._run(asked, cross_encoder, explain=True)
+        seconds = time.perf_counter() - begun
+        return hits, explanation(asked, reranker, model, seconds)
+
+    def _asked(
+        self, query: str, k: int | None, settings: Retrieval | None, half_life_days: float
+    ) -> Search:
+        text = arguments.text(query, "query")
+        if not 1 <= len(text) <= MAX_QUERY or not text.strip():
+            message = f"query must have 1 to {MAX_QUERY} characters, not all of them blank"
+            raise InvalidArgument(message)
+        chosen = settings or Retrieval()
+        count = arguments.integer(chosen.top_k if k is None else k, "k", 1, MAX_RESULTS)
+        half_life = arguments.number(half_life_days, "half_life_days", 1e-6)
+        return Search(Question.read(text), count, chosen, half_life, self._agent, self._now())
+
+    def _run(
+        self, search: Search, cross_encoder: str, *, explain: bool
+    ) -> tuple[list[SearchHit], Reranker | None, str | None]:
+        with self._searching(search.question.text) as found:
+            if found is None:
+                return [], None, None
+            vector, index = found
+            search.gather(self._store, index, vector, explain=explain)
+            model = index.model
+        if self._upkeep is not None and not explain:
+            self._upkeep.start()
+        reranker = self._reranker(cross_encoder, self._the_embedder(model))
+        search.judge(reranker)
+        with self._store.reading():
+            return search.conclude(self._store), reranker, model.name
+
+    def _note_access(self, hits: list[SearchHit]) -> None:
+        """Keep which memories were returned; an answer does not depend on whether that works."""
+        keys = [hit.key for hit in hits if hit.key > 0]
+        if not keys:
+            return
+        try:
+            self._store.note_recall(self._agent, None, self._now(), keys)
+            self._store.flush(wait=False)
+        except EngramError as error:
+            _LOG.warning("an access was not recorded: %s", type(error).__name__)
+
+    def _reranker(self, name: str, embedder: Embedder) -> Reranker:
+        """Return the reranker of a name, the same as long as the embedder is."""
+        kept = self._rerankers.get(name)
+        if kept is None or kept[0] is not embedder:
+            kept = self._rerankers[name] = embedder, resolve_reranker(name, embedder)
+        return kept[1]

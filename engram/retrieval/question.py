@@ -1,0 +1,94 @@
+"""A question as a search understands it: its words, its phrases, its intent, whom it names."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from engram.storage.segment import is_unspaced, query_terms
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+CHANNELS: Final = ("dense", "bm25", "graph", "hopfield")
+"""Where candidates come from. The last is in the report's vocabulary and has no ranking here: it
+would order by the same similarities as the first."""
+
+_WEIGHTS: Final = {
+    "why": (1.0, 0.8, 1.5, 0.6),
+    "when": (0.8, 1.2, 0.8, 0.6),
+    "who": (0.8, 0.8, 1.8, 0.6),
+    "how": (1.2, 1.0, 0.8, 0.6),
+    "what": (1.0, 1.0, 1.0, 0.6),
+}
+_SIGNS: Final = {
+    "why": frozenset({"why", "because", "reason", "reasons", "cause", "caused", "motivation"}),
+    "when": frozenset({"when", "date", "day", "time", "since", "until", "ago", "yesterday"}),
+    "who": frozenset({"who", "whom", "whose", "person", "people", "team", "owner"}),
+    "how": frozenset({"how", "steps", "procedure", "way", "process", "configure", "install"}),
+}
+_PHRASE: Final = re.compile(r'"([^"]+)"')
+_WORD_EDGES: Final = "\"'“”‘’«»()[]{}<>.,;:!?…。、？！「」『』"
+_POSSESSIVE: Final = re.compile(r"['’]s$", re.IGNORECASE)
+_NAME_WORDS: Final = 4
+_NAME_CHARACTERS: Final = 8
+_NAMES_MOST: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query, read.
+
+    Attributes:
+        original: As the caller wrote it.
+        text: Without spare white space.
+        terms: Its distinct words, as full text has them.
+        phrases: What it has in double quotes.
+        intent: "why", "when", "who", "how" or "what".
+    """
+
+    original: str
+    text: str
+    terms: tuple[str, ...]
+    phrases: tuple[str, ...]
+    intent: str
+
+    @classmethod
+    def read(cls, query: str) -> Question:
+        """Return what a query asks."""
+        text = " ".join(query.split())
+        words = [word.strip(_WORD_EDGES).casefold() for word in text.split()]
+        counts = {intent: sum(word in signs for word in words) for intent, signs in _SIGNS.items()}
+        best = max(counts, key=lambda intent: counts[intent])
+        return cls(
+            original=query,
+            text=text,
+            terms=tuple(term.casefold() for term in query_terms(text)),
+            phrases=tuple(" ".join(phrase.split()) for phrase in _PHRASE.findall(text)),
+            intent=best if counts[best] else "what",
+        )
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """What a rank of each channel is worth to this intent."""
+        return dict(zip(CHANNELS, _WEIGHTS[self.intent], strict=True))
+
+    def names(self) -> list[str]:
+        """Return what may be a name in it: up to four words, or a run of unspaced letters."""
+        return list(islice(dict.fromkeys(self._names()), _NAMES_MOST))
+
+    def _names(self) -> Iterator[str]:
+        words = [stripped for word in self.text.split() if (stripped := word.strip(_WORD_EDGES))]
+        for size in range(_NAME_WORDS, 0, -1):
+            for start in range(len(words) - size + 1):
+                name = " ".join(words[start : start + size])
+                yield name
+                if (bare := _POSSESSIVE.sub("", name)) != name:
+                    yield bare
+        for word in words:
+            if any(map(is_unspaced, word)):
+                for size in range(min(_NAME_CHARACTERS, len(word)), 0, -1):
+                    for start in range(len(word) - size + 1):
+                        yield word[start : start + size]

@@ -1,0 +1,89 @@
+"""Names in a question: which entities it speaks of, and what is known about them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from engram.storage.facts import VISIBLE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from engram.storage.connection import Connection
+
+_NAMED: Final = (
+    "SELECT n.id FROM json_each(:names) AS k"
+    " CROSS JOIN entity AS n ON n.name = k.value COLLATE NOCASE"
+    " UNION SELECT a.entity FROM json_each(:names) AS k"
+    " CROSS JOIN entity_alias AS a ON a.alias = k.value COLLATE NOCASE ORDER BY 1"
+)
+_MINE: Final = (
+    "(:agent IS NULL OR g.agent IS NULL"
+    " OR g.agent = (SELECT id FROM agent WHERE name = :agent))"
+)
+_NEIGHBOURS_MOST: Final = 20
+
+
+class Names:
+    """Entities by the names that questions use; every method runs in the caller's transaction.
+
+    Case is that of ASCII letters: a name in another script is found as it is written.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def entities(self, names: Iterable[str]) -> list[int]:
+        """Return the keys of the entities that have one of some names, as name or alias."""
+        rows = self._connection.execute(_NAMED, {"names": json.dumps(list(names))})
+        return [key for (key,) in rows]
+
+    def of(self, entities: Sequence[int]) -> list[str]:
+        """Return all names of some entities, each one's own first."""
+        rows = self._connection.execute(
+            "SELECT name FROM (SELECT k.key AS place, 0 AS kind, n.name FROM json_each(?1) AS k"
+            " CROSS JOIN entity AS n ON n.id = k.value UNION ALL"
+            " SELECT k.key, 1, a.alias FROM json_each(?1) AS k"
+            " CROSS JOIN entity_alias AS a ON a.entity = k.value) ORDER BY place, kind, name",
+            (json.dumps(entities),),
+        )
+        return [name for (name,) in rows]
+
+    def neighbours(self, entities: Sequence[int], agent: str | None) -> list[tuple[int, float]]:
+        """Return the entities joined to some, the strongest, and how strongly: 0 to 1."""
+        rows = self._connection.execute(
+            "SELECT id, min(1.0, max(weight)) FROM ("  # noqa: S608
+            " SELECT g.target AS id, g.weight FROM json_each(:keys) AS k"
+            f" CROSS JOIN edge AS g ON g.entity = k.value WHERE {_MINE} UNION ALL"
+            " SELECT g.entity, g.weight FROM json_each(:keys) AS k"
+            " CROSS JOIN edge AS g ON g.target = k.value"
+            f" WHERE g.entity IS NOT NULL AND {_MINE})"
+            " WHERE id NOT IN (SELECT value FROM json_each(:keys))"
+            f" GROUP BY id ORDER BY max(weight) DESC, id LIMIT {_NEIGHBOURS_MOST}",
+            {"keys": json.dumps(entities), "agent": agent},
+        )
+        return [(key, weight) for key, weight in rows]
+
+    def episodes(self, entity: int, agent: str | None, limit: int) -> list[int]:
+        """Return the keys of the episodes that mention an entity, those joined to it last first."""
+        rows = self._connection.execute(
+            "SELECT g.episode FROM edge AS g WHERE g.target = :entity"  # noqa: S608
+            f" AND g.episode IS NOT NULL AND {_MINE} ORDER BY g.id DESC LIMIT :limit",
+            {"entity": entity, "agent": agent, "limit": limit},
+        )
+        return [key for (key,) in rows]
+
+    def facts(self, names: Sequence[str], agent: str | None, limit: int) -> list[int]:
+        """Return the keys of the active facts that are about one of some names, newest first."""
+        rows = self._connection.execute(
+            "SELECT f.id FROM fact AS f WHERE f.id IN ("  # noqa: S608
+            " SELECT s.id FROM json_each(:names) AS k"
+            " CROSS JOIN fact AS s ON s.subject = k.value COLLATE NOCASE UNION"
+            " SELECT o.id FROM json_each(:names) AS k"
+            " CROSS JOIN fact AS o ON o.object = k.value COLLATE NOCASE)"
+            " AND f.valid_to IS NULL AND f.superseded_at IS NULL AND NOT f.quarantined"
+            f" AND (:agent IS NULL OR {VISIBLE.format('f')}) ORDER BY f.id DESC LIMIT :limit",
+            {"names": json.dumps(list(names)), "agent": agent, "limit": limit},
+        )
+        return [key for (key,) in rows]

@@ -1,0 +1,243 @@
+"""Search: what answers comes first, what does not is left out, and the report says how it was."""
+
+from __future__ import annotations
+
+import apsw
+import pytest
+
+from engram import StubLLMAdapter
+from engram.config import Retrieval
+from engram.errors import InvalidArgument, InvalidType
+from engram.ledger import Ledger
+from engram.storage.connection import Connection
+
+CERTAIN = Retrieval(min_confidence=0.0)
+ROWS = [
+    "the release artifact is verified by its SHA-256 in the manifest",
+    "node.js 20.04 runs the build in /srv/build",
+    "Ann prefers green tea in the morning",
+    "the cat sleeps on the warm stove",
+]
+
+
+@pytest.fixture
+def ledger(path, clock):
+    with Ledger(path, clock=clock) as ledger:
+        yield ledger
+
+
+@pytest.fixture
+def filled(memory):
+    memory.ids = [memory.observe(text) for text in ROWS]
+    return memory
+
+
+def contents(hits):
+    return [hit.content for hit in hits]
+
+
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [
+        ("SHA-256 manifest", 0),
+        ("what runs node.js 20.04?", 1),
+        ("green tea", 2),
+        ('"warm stove"', 3),
+    ],
+)
+def test_what_answers_comes_first(filled, query, answer):
+    assert filled.search(query, 2, settings=CERTAIN)[0].content == ROWS[answer]
+
+
+def test_a_hit_is_a_whole_memory(filled):
+    [hit] = filled.search("green tea morning Ann prefers in the", 1)
+    assert (hit.id, hit.content, hit.layer, hit.memory_type) == (
+        filled.ids[2],
+        ROWS[2],
+        "episodic",
+        "narrative",
+    )
+    assert 0.6 <= hit.score <= 1.0
+    assert hit.score == round(hit.score, 4)
+
+
+def test_nothing_is_returned_that_is_not_sure_enough(filled):
+    assert filled.search("quantum chromodynamics") == []
+    assert len(filled.search("quantum chromodynamics", settings=CERTAIN)) == len(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("query", "error"),
+    [("", InvalidArgument), (" \n", InvalidArgument), ("x" * 4001, InvalidArgument),
+     (7, InvalidType), ("\ud800", InvalidArgument)],
+)  # fmt: skip
+def test_queries_that_are_refused(filled, query, error):
+    with pytest.raises(error):
+        filled.search(query)
+
+
+@pytest.mark.parametrize("k", [0, 21, True, 1.0])
+def test_numbers_of_results_that_are_refused(filled, k):
+    with pytest.raises((InvalidArgument, InvalidType)):
+        filled.search("tea", k)
+
+
+def test_more_results_than_are_possible_are_refused_by_default(filled):
+    with pytest.raises(InvalidArgument):
+        filled.search("tea", settings=Retrieval(top_k=21))
+    assert filled.search("green tea", 2, settings=Retrieval(top_k=21, min_confidence=0.0))
+
+
+def test_superseded_near_copies_do_not_starve_a_search(memory, ledger):
+    for number in range(40):
+        ledger.set_status(memory.observe(f"deploy key rotation happens {number}"), "superseded")
+    live = memory.observe("deploy key rotation happens every Monday in the vault")
+    [hit] = memory.search("deploy key rotation happens", settings=CERTAIN)
+    assert hit.id == live
+    _, report = memory.search_explained("deploy key rotation happens", settings=CERTAIN)
+    outcomes = report["counts"]["outcomes"]
+    assert outcomes["returned"] == 1
+    assert 0 < outcomes["inactive"] <= 20
+    assert report["counts"]["reranked"] == 1
+
+
+def row_of(report, uid):
+    return next(row for row in report["candidates"] if row["memory_id"] == uid)
+
+
+@pytest.mark.parametrize(
+    "way", [lambda x, uid: x.set_status(uid, "superseded"), lambda x, uid: x.invalidate(uid)]
+)
+def test_what_is_inactive_shows_no_content(filled, ledger, way):
+    way(ledger, filled.ids[2])
+    hits, report = filled.search_explained("green tea", settings=CERTAIN)
+    assert ROWS[2] not in contents(hits)
+    row = row_of(report, filled.ids[2])
+    assert (row["eligible"], row["outcome"]) == (False, "inactive")
+    assert "content" not in row
+    assert "green" not in str(report["candidates"])
+
+
+def test_what_is_quarantined_is_inactive(filled):
+    uid = filled.observe("green tea is poison", quarantined=True)
+    hits, report = filled.search_explained("green tea is poison", settings=CERTAIN)
+    assert uid not in [hit.id for hit in hits]
+    assert row_of(report, uid)["outcome"] == "inactive"
+    assert "poison" not in str(report["candidates"])
+
+
+def test_what_is_forgotten_is_not_even_named(filled, ledger):
+    ledger.hide(filled.ids[2])
+    _, report = filled.search_explained("green tea", settings=CERTAIN)
+    assert filled.ids[2] not in str(report)
+
+
+def test_facts_about_those_who_are_named_are_found(memory):
+    memory.observe("an unrelated remark about stoves")
+    fact = memory.assert_fact("Ann", "drinks", "green tea")
+    old = memory.assert_fact("Ann", "lives in", "Rome")
+    memory.forget_fact(old)
+    [hit] = [hit for hit in memory.search("what does ann drink", settings=CERTAIN) if hit.id[0] == "f"]
+    assert (hit.id, hit.content) == (f"fact:{fact}", "Ann drinks green tea")
+    assert (hit.layer, hit.memory_type) == ("semantic", "fact")
+
+
+def test_another_name_of_somebody_is_searched_for_too(memory):
+    memory.add_alias("Ann", "Annika")
+    memory.observe("Annika moved to Rome")
+    _, report = memory.search_explained("where does Ann live", settings=CERTAIN)
+    assert report["query"]["expanded_terms"] == ["Annika"]
+    assert report["counts"]["bm25"] == 1
+    plain = Retrieval(min_confidence=0.0, enable_query_expansion=False)
+    _, report = memory.search_explained("where does Ann live", settings=plain)
+    assert report["query"]["expanded_terms"] == []
+    assert report["query"]["bm25_query"] == "where does Ann live"
+
+
+def test_those_who_were_extracted_lead_to_their_episodes(open_memory):
+    llm = StubLLMAdapter(
+        facts=[{"subject": "Ann", "predicate": "likes", "object": "tea", "confidence": 0.9}]
+    )
+    memory = open_memory(llm=llm)
+    uid = memory.observe("somebody had a second cup")
+    memory.reflect()
+    _, report = memory.search_explained("ANN's habits", settings=CERTAIN)
+    assert row_of(report, uid)["ranks"].get("graph")
+
+
+def dump(path):
+    connection = apsw.Connection(str(path))
+    tables = [
+        name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+    ]
+    found = {name: connection.execute(f'SELECT * FROM "{name}"').fetchall() for name in tables}
+    connection.close()
+    return found
+
+
+def test_an_explanation_leaves_no_trace(filled, path):
+    filled.search("green tea")
+    before = dump(path)
+    filled.search_explained("green tea", settings=CERTAIN)
+    filled.search_explained("never asked before", settings=CERTAIN)
+    filled.close()
+    assert dump(path) == before
+
+
+def test_a_search_counts_as_recall_and_keeps_no_query(filled, path):
+    for _ in range(3):
+        filled.search("Ann prefers green tea", 1)
+    after = dump(path)
+    assert len(after["access_log"]) == 3
+    assert [row[2] for row in after["recall_log"]] == [None] * 3
+
+
+def test_an_access_that_cannot_be_recorded_costs_no_answer(filled, path):
+    writer = Connection(path)
+    with writer.writing():
+        assert contents(filled.search("Ann prefers green tea", 1)) == [ROWS[2]]
+    writer.close()
+
+
+def test_an_answer_is_given_again_until_somebody_writes(filled, open_memory, ledger):
+    first = filled.search("green tea", settings=CERTAIN)
+    assert filled.search("green tea", settings=CERTAIN) == first
+    uid = open_memory().observe("green tea again and green tea")
+    assert uid in [hit.id for hit in filled.search("green tea", settings=CERTAIN)]
+    ledger.invalidate(uid)
+    assert filled.search("green tea", settings=CERTAIN) == first
+
+
+def test_an_agent_searches_its_own(open_memory):
+    mine, theirs = open_memory("a"), open_memory("b")
+    uid = mine.observe("the green tea of a")
+    theirs.observe("the green tea of b")
+    assert [hit.id for hit in mine.search("green tea", settings=CERTAIN)] == [uid]
+    _, report = mine.search_explained("green tea", settings=CERTAIN)
+    assert "of b" not in str(report)
+
+
+def test_what_ranked_best_before_the_reranker_keeps_a_place(filled):
+    for number in range(12):
+        filled.observe(f"tea note {number}")
+    hits, report = filled.search_explained("green tea note", 3, settings=CERTAIN)
+    promoted = [row for row in report["candidates"] if row.get("prior_coverage", {}).get("promoted")]
+    best = min(report["candidates"], key=lambda row: row["ranks"].get("prior", 99))
+    assert best["memory_id"] in report["final_ids"]
+    assert [row["ranks"]["final"] for row in promoted] in ([], [3])
+    assert report["final_ids"] == [hit.id for hit in hits]
+
+
+def test_ranks_and_scores_are_what_was_observed(filled):
+    settings = Retrieval(min_confidence=0.0, rerank_candidates=1)
+    hits, report = filled.search_explained("green tea in the morning", 1, settings=settings)
+    assert report["settings"]["cross_encoder_model"]
+    assert report["counts"]["reranked"] == 1
+    assert report["counts"]["considered"] == len(report["candidates"])
+    for row in report["candidates"]:
+        assert row["ranks"].keys() - {"prior", "scored", "before_coverage", "after_coverage", "final"} <= row["scores"].keys()
+        if row["outcome"] == "outside_rerank_candidates":
+            assert "final" not in row["scores"]
+            assert "passage" not in row
+    [returned] = [row for row in report["candidates"] if row["outcome"] == "returned"]
+    assert returned["scores"]["final"] == pytest.approx(hits[0].score, abs=5e-5)
