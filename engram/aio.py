@@ -238,3 +238,5 @@ class AsyncEngram:
     export_lines = _awaited(Engram.export_lines)
     import_lines = _awaited(Engram.import_lines)
     import_store = _awaited(Engram.import_store)
+    remember = _awaited(Engram.remember)
+    import_memories = _awaited(Engram.import_memories)

@@ -98,6 +98,9 @@ class ObserveInput:
         provenance: Where the text came from: "user", "tool" or "external".
         quarantined: The writer had read untrusted content before.
         metadata: A JSON object to keep with the episode.
+        source_path: The file it came from; an absolute one makes the episode a memory of every
+            folder above it, unless `metadata` names a project.
+        source_type: How it came here, such as "ingest".
     """
 
     content: str
@@ -109,6 +112,8 @@ class ObserveInput:
     provenance: str = DEFAULT_PROVENANCE
     quarantined: bool = False
     metadata: dict[str, object] = field(default_factory=dict)
+    source_path: str | None = None
+    source_type: str | None = None
 
 
 class Filters(TypedDict, total=False):

@@ -7,13 +7,16 @@ from engram.engine.episodes import EpisodeMemory
 from engram.engine.erasure import Erasure
 from engram.engine.facts import FactMemory
 from engram.engine.reembedding import Reembedding
+from engram.engine.remembering import Remembering
 from engram.engine.search import MemorySearch
 from engram.engine.transfer import Transfer
 
 __all__ = ["Engram"]
 
 
-class Engram(EpisodeMemory, MemorySearch, FactMemory, Cognition, Erasure, Transfer, Reembedding):
+class Engram(
+    EpisodeMemory, MemorySearch, FactMemory, Cognition, Erasure, Transfer, Remembering, Reembedding
+):
     """A memory in one SQLite file.
 
     One instance may be used from many threads; several instances, in threads or processes, may

@@ -16,8 +16,9 @@ from engram.models import (
     ObserveInput,
     check_provenance,
 )
+from engram.paths import OWNER_KEYS, ownership
 from engram.retrieval import MAX_K, MODES, Query, recall
-from engram.storage import NewEpisode
+from engram.storage import NewEpisode, Origin
 from engram.times import to_micros
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _PAGE_MAX = 1000
 _DEPTH_MAX = 100
 _BEYOND = 2**63
+_LONGEST = 200
 
 
 class EpisodeMemory(Session):
@@ -66,7 +68,8 @@ class EpisodeMemory(Session):
             timestamp: When it happened; a naive datetime is UTC; None is now.
             provenance: Where it came from: "user", "tool" or "external".
             quarantined: The writer had read untrusted content before.
-            metadata: A JSON object to keep with the episode; it is not searched.
+            metadata: A JSON object to keep with the episode; it is not searched. A `project_path`
+                or `project_root` in it says which project's memory this is, see `remember`.
 
         Raises:
             InvalidArgument, InvalidType: An argument is refused; nothing is written.
@@ -135,6 +138,7 @@ class EpisodeMemory(Session):
             provenance=check_provenance(item.provenance),
             quarantined=arguments.flag(item.quarantined, f"{where}quarantined"),
             metadata=arguments.json_object(item.metadata, f"{where}metadata"),
+            origin=_origin(item, where),
         )
 
     def forget(self, episode_id: str) -> None:
@@ -318,6 +322,20 @@ class EpisodeMemory(Session):
     @staticmethod
     def _not_found() -> NotFound:
         return NotFound("there is no such episode", "it may be forgotten, or another agent's")
+
+
+def _origin(item: ObserveInput, where: str) -> Origin | None:
+    """Return whose an episode is and where it came from, None where it says neither."""
+    named = item.metadata and any(key in item.metadata for key in OWNER_KEYS)
+    if item.source_path is None and item.source_type is None and not named:
+        return None
+    source = kind = None
+    if item.source_path is not None:
+        source = arguments.text(item.source_path, f"{where}source_path")
+    if item.source_type is not None:
+        kind = arguments.label(item.source_type, f"{where}source_type", _LONGEST)
+    owner = ownership(item.metadata or {}, source)
+    return Origin(owner.project, owner.conflict, owner.source, source, kind)
 
 
 def _read_cursor(cursor: str) -> tuple[int, int]:

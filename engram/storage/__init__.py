@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from engram.storage.columns import QUARANTINED, ColumnBatch, origins
     from engram.storage.connection import MEMORY
     from engram.storage.embeddings import VectorBatch, as_stored
-    from engram.storage.episodes import NewEpisode
+    from engram.storage.episodes import NewEpisode, Origin
     from engram.storage.fact_records import Evidence, FactSource, NewFact
     from engram.storage.filters import EpisodeFilter
     from engram.storage.graph import Edges
@@ -34,6 +34,7 @@ __all__ = [
     "Memory",
     "NewEpisode",
     "NewFact",
+    "Origin",
     "Phrase",
     "Record",
     "RecordReader",
@@ -55,6 +56,7 @@ _LAZY = {
     "VectorBatch": "engram.storage.embeddings",
     "as_stored": "engram.storage.embeddings",
     "NewEpisode": "engram.storage.episodes",
+    "Origin": "engram.storage.episodes",
     "Evidence": "engram.storage.fact_records",
     "FactSource": "engram.storage.fact_records",
     "NewFact": "engram.storage.fact_records",

@@ -29,6 +29,16 @@ if TYPE_CHECKING:
     ]
 
 
+class Origin(NamedTuple):
+    """Whose an episode is and where it came from, see `engram.paths.Ownership`."""
+
+    project: str | None = None
+    conflict: bool = False
+    source: str | None = None
+    source_raw: str | None = None
+    source_type: str | None = None
+
+
 class NewEpisode(NamedTuple):
     """An episode on its way into the store; times in microseconds, everything checked."""
 
@@ -42,6 +52,7 @@ class NewEpisode(NamedTuple):
     quarantined: bool = False
     summary_of: tuple[str, ...] = ()
     metadata: str | None = None
+    origin: Origin | None = None
 
 
 _COLUMNS = (
@@ -49,11 +60,19 @@ _COLUMNS = (
     f" {IMPORTANCE}, a.name, e.provenance, e.quarantined, e.metadata"
 )
 _JOINS = f"LEFT JOIN agent AS a ON a.id = e.agent {JOIN}"
-_INSERT = (
-    "INSERT INTO episode (id, uid, agent, content, search_text, occurred_at, recorded_at,"
-    " salience, emotional_valence, provenance, quarantined, metadata)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_PLAIN = (
+    *("id", "uid", "agent", "content", "search_text", "occurred_at", "recorded_at", "salience"),
+    *("emotional_valence", "provenance", "quarantined", "metadata"),
 )
+_ORIGIN = ("project_path", "project_conflict", "source_path", "source_raw", "source_type")
+
+
+def _insert(columns: Sequence[str]) -> str:
+    return f"INSERT INTO episode ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608
+
+
+_INSERT = _insert(_PLAIN)
+_INSERT_WITH_ORIGIN = _insert(_PLAIN + _ORIGIN)
 
 
 class Episodes:
@@ -79,26 +98,31 @@ class Episodes:
         keys = range((last or 0) + 1, (last or 0) + 1 + len(new))
         newest = self._connection.execute("SELECT uid FROM episode ORDER BY id DESC LIMIT 1").get
         ids = uids.following(newest, recorded_at, len(new))
-        self._connection.executemany(
-            _INSERT,
+        rows = (
             (
-                (
-                    key,
-                    uid,
-                    agent,
-                    e.content,
-                    search_text(e.content),
-                    e.occurred_at,
-                    recorded_at,
-                    e.salience,
-                    e.emotional_valence,
-                    e.provenance,
-                    e.quarantined,
-                    e.metadata,
-                )
-                for key, uid, e in zip(keys, ids, new, strict=True)
-            ),
+                key,
+                uid,
+                agent,
+                e.content,
+                search_text(e.content),
+                e.occurred_at,
+                recorded_at,
+                e.salience,
+                e.emotional_valence,
+                e.provenance,
+                e.quarantined,
+                e.metadata,
+            )
+            for key, uid, e in zip(keys, ids, new, strict=True)
         )
+        # Most have no origin, and columns that say nothing take their time too.
+        if all(e.origin is None for e in new):
+            self._connection.executemany(_INSERT, rows)
+        else:
+            self._connection.executemany(
+                _INSERT_WITH_ORIGIN,
+                (row + (e.origin or Origin()) for row, e in zip(rows, new, strict=True)),
+            )
         self._labels.add(keys, [e.actors for e in new], [e.tags for e in new])
         sources = [
             (key, position, uids.to_stored(source))

@@ -12,6 +12,7 @@ from engram.errors import InvalidArgument
 from engram.models import UNKNOWN_PROVENANCE
 from engram.storage import uids
 from engram.storage.importance import UNDECAYED, Importance
+from engram.storage.projects import Projects
 from engram.storage.records import Column, Record, columns
 from engram.storage.segment import search_text
 
@@ -62,6 +63,7 @@ class RecordWriter:
         self._graph = graph
         self._text = text
         self._changes = changes
+        self._projects = Projects(connection)
         self._model = model
         self._merge = merge
         # What is in the store before the import has no larger keys than these.
@@ -118,6 +120,7 @@ class RecordWriter:
             if last >= first:
                 if table == "episode":
                     self._text.add(first, last)
+                    self._projects.add(first, last)
                 self._changes.add(op, first, last, now)
         for edge in self._grown:
             if edge <= self._last["edge"]:
@@ -193,7 +196,7 @@ class RecordWriter:
             self._importance[key] = importance
         if len(self._importance) == _WRITTEN_AT_ONCE:
             self._write_importance()
-        if strength.get("access_count"):
+        if strength:
             self._insert("strength", strength, episode=key)
         self._connection.executemany(
             "INSERT INTO embedding (episode, chunk, model, vector) VALUES (?, ?, ?, ?)",

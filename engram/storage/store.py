@@ -108,6 +108,7 @@ class Store:
         self.facts = Facts(self._connection, self._agents, self._changes)
         self.graph = Graph(self._connection, self._agents, self._changes)
         self.reflections = Reflections(self._connection, self._agents)
+        self._projects = Projects(self._connection)
         self._access = AccessLog(self._connection)
         self.erasure = EntityErasure(
             self._connection, self._changes, self.facts, self._access, self.remove_episodes
@@ -162,6 +163,8 @@ class Store:
         keys, ids = self.episodes.add(new, self._agents.add(agent), now)
         self.embeddings.add(keys, vectors, counts, model)
         self.text.add(keys[0], keys[-1])
+        if any(episode.origin is not None for episode in new):
+            self._projects.add(keys[0], keys[-1])
         self.changed("observe", keys[0], keys[-1], now)
         return [uids.from_stored(uid) for uid in ids]
 

@@ -7,14 +7,13 @@ times as ISO 8601. What is null or missing is read as the least trusted.
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from engram import arguments
 from engram.errors import InvalidArgument
 from engram.models import UNKNOWN_PROVENANCE, check_provenance
-from engram.times import from_micros, to_micros
-from engram.transfer.strict_json import items, members, parse
+from engram.times import from_micros
+from engram.transfer.rows import Row
+from engram.transfer.strict_json import items, members
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -148,7 +147,7 @@ def from_document(document: object, now: int) -> list[Placed]:
     placed: list[Placed] = []
     for name, kind, read in _TABLES:
         for at, value in enumerate(items(tables.get(name, []), name)):
-            row = _Row(members(value, f"{name}[{at}]"), f"{name}[{at}]", now)
+            row = Row(members(value, f"{name}[{at}]"), f"{name}[{at}]", now)
             placed.append((kind, row.where, read(row)))
     facts = [one for one in placed if one[0] == "fact"]
     successions = [
@@ -159,67 +158,7 @@ def from_document(document: object, now: int) -> list[Placed]:
     return placed + successions
 
 
-class _Row:
-    """A row of the document, whose values are checked as they are asked for."""
-
-    def __init__(self, values: dict[str, Any], where: str, now: int) -> None:
-        self._values = values
-        self.where = where
-        self.now = now
-
-    def _get(self, name: str) -> tuple[Any, str]:
-        return self._values.get(name), f"{self.where}.{name}"
-
-    def text(self, name: str) -> str:
-        return arguments.text(*self._get(name))
-
-    def id(self, name: str) -> str:
-        uid = self.text(name)
-        if not uid:
-            message = f"{self.where}.{name} must not be empty"
-            raise InvalidArgument(message)
-        return uid
-
-    def optional(self, name: str) -> str | None:
-        return None if self._values.get(name) is None else self.text(name)
-
-    def number(self, name: str, default: float, low: float, high: float) -> float:
-        value, where = self._get(name)
-        return default if value is None else arguments.number(value, where, low, high)
-
-    def count(self, name: str) -> int:
-        value, where = self._get(name)
-        return 0 if value is None else arguments.integer(value, where, 0, 2**62)
-
-    def flag(self, name: str) -> int | None:
-        value, where = self._get(name)
-        if value is not None and (not isinstance(value, int) or value not in (0, 1)):
-            message = f"{where} must be 0, 1 or null"
-            raise InvalidArgument(message)
-        return None if value is None else int(value)
-
-    def time(self, name: str) -> int:
-        text = self.text(name)
-        try:
-            moment = datetime.fromisoformat(text)
-        except ValueError:
-            message = f"{self.where}.{name} must be a date and time in ISO 8601"
-            raise InvalidArgument(message) from None
-        return to_micros(moment, f"{self.where}.{name}")
-
-    def optional_time(self, name: str) -> int | None:
-        return None if self._values.get(name) is None else self.time(name)
-
-    def names(self, name: str) -> list[str]:
-        value, where = self._get(name)
-        if isinstance(value, str):
-            value = parse(value, where)
-            # The reference stored the text where a caller passed one name for a list of names.
-            value = [value] if isinstance(value, str) else value
-        return list(arguments.names([] if value is None else items(value, where), where))
-
-
-def _episode(row: _Row) -> Record:
+def _episode(row: Row) -> Record:
     quarantined = row.flag("quarantined")
     declared = row.optional("provenance")
     if declared is not None:
@@ -251,7 +190,7 @@ def _strength(importance: float) -> Record | None:
     return None if importance == 1.0 else {"importance": importance}
 
 
-def _fact(row: _Row) -> Record:
+def _fact(row: Row) -> Record:
     shared, quarantined = row.flag("shared"), row.flag("quarantined")
     return {
         "uid": row.id("id"),
@@ -275,7 +214,7 @@ def _fact(row: _Row) -> Record:
     }
 
 
-def _entity(row: _Row) -> Record:
+def _entity(row: Row) -> Record:
     return {
         "uid": row.id("id"),
         "name": row.text("name"),
@@ -286,7 +225,7 @@ def _entity(row: _Row) -> Record:
     }
 
 
-def _edge(row: _Row) -> Record:
+def _edge(row: Row) -> Record:
     return {
         "source": row.id("src_id"),
         "target": row.id("dst_id"),
@@ -297,7 +236,7 @@ def _edge(row: _Row) -> Record:
     }
 
 
-def _reflection(row: _Row) -> Record:
+def _reflection(row: Row) -> Record:
     return {
         "uid": row.id("id"),
         "agent": row.optional("agent_id"),
@@ -311,7 +250,7 @@ def _reflection(row: _Row) -> Record:
     }
 
 
-def _access(row: _Row) -> Record:
+def _access(row: Row) -> Record:
     return {
         "agent": row.optional("agent_id"),
         "query": row.optional("query"),
@@ -320,7 +259,7 @@ def _access(row: _Row) -> Record:
     }
 
 
-_TABLES: tuple[tuple[str, str, Callable[[_Row], Record]], ...] = (
+_TABLES: tuple[tuple[str, str, Callable[[Row], Record]], ...] = (
     ("episodes", "episode", _episode),
     ("reflections", "reflection", _reflection),
     ("entities", "entity", _entity),
