@@ -55,7 +55,7 @@ class Service:
         self._backend = loaded.settings.storage_backend.strip().lower()
         kept = Ledger if self._backend == "sqlite" else _NoLedger
         self._ledger = kept(loaded.settings.db_path, clock=clock)
-        self._searching = Searching(loaded.settings)
+        self._searching = Searching(loaded.settings, self._ledger, clock)
         self._calls: dict[str, Callable[[Any], object]] = {
             "operations": self._operations,
             "status": self._status,
