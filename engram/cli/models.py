@@ -1,4 +1,4 @@
-"""`engram models`: the embedding models, and which of them are on this machine."""
+"""`engram models`: models for embedding and reranking, and which of them are on this machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def models() -> None:
-    """List, fetch and check embedding models."""
+    """List, fetch and check models for embedding and reranking."""
 
 
 @models.command("list")
@@ -32,7 +32,7 @@ def list_command(*, as_json: bool) -> None:
         return
     width = max(len(model.name) for model in found)
     for model in found:
-        line(f"  {model.name:{width}}  {model.dim:5d}  {model.licence:10}  {_place(model)}")
+        line(f"  {model.name:{width}}  {model.dim or '-':>5}  {model.licence:10}  {_place(model)}")
 
 
 @models.command("pull")
@@ -90,6 +90,7 @@ def _place(model: ModelStatus) -> str:
 def _document(model: ModelStatus) -> dict[str, object]:
     return {
         "name": model.name,
+        "kind": model.kind,
         "dim": model.dim,
         "licence": model.licence,
         "present": model.present,

@@ -8,7 +8,7 @@ import msgspec
 
 from engram.embedding.digest import sha256_of
 from engram.embedding.location import LocalModel
-from engram.embedding.registry import Model, ModelFile, known
+from engram.embedding.registry import Kind, Model, ModelFile, known
 from engram.errors import ModelCorrupt, ModelMissing
 
 if TYPE_CHECKING:
@@ -36,11 +36,15 @@ class _SentenceConfig(msgspec.Struct):
     max_seq_length: int | None = None
 
 
+class _TokenizerConfig(msgspec.Struct):
+    model_max_length: float = _DEFAULT_TOKENS  # "unlimited" is written as 1e30
+
+
 class _Prompts(msgspec.Struct):
     prompts: dict[str, str] = {}
 
 
-def model_in(folder: Path, source: str) -> LocalModel:
+def model_in(folder: Path, source: str, kind: Kind = "embedding") -> LocalModel:
     """Return the model a folder holds.
 
     A file the registry knows by its checksum is that model. Any other is described by the files
@@ -52,6 +56,8 @@ def model_in(folder: Path, source: str) -> LocalModel:
         folder: Has `tokenizer.json` and one of `model.onnx`, `model_optimized.onnx`, either
             directly or under `onnx/`.
         source: The place it was found in, for `LocalModel.source`.
+        kind: What to take it for if the registry does not know it. A cross-encoder reads what
+            `tokenizer_config.json` says, 512 tokens at most.
 
     Raises:
         ModelMissing: One of the files is missing.
@@ -66,7 +72,20 @@ def model_in(folder: Path, source: str) -> LocalModel:
     for model in known():
         if (model.onnx.sha256, model.tokenizer.sha256) == tuple(file.sha256 for file in digests):
             return LocalModel(model, onnx, tokenizer, source)
-    return LocalModel(_described(folder, *digests), onnx, tokenizer, source)
+    described = _pair_scorer if kind == "cross_encoder" else _described
+    return LocalModel(described(folder, *digests), onnx, tokenizer, source)
+
+
+def _pair_scorer(folder: Path, onnx: ModelFile, tokenizer: ModelFile) -> Model:
+    config = _read(folder / "config.json", _Config)
+    limit = _read(folder / "tokenizer_config.json", _TokenizerConfig).model_max_length
+    return Model(
+        name=folder.resolve().name,
+        kind="cross_encoder",
+        max_tokens=int(min(limit, config.max_position_embeddings, _DEFAULT_TOKENS)),
+        onnx=onnx,
+        tokenizer=tokenizer,
+    )
 
 
 def _described(folder: Path, onnx: ModelFile, tokenizer: ModelFile) -> Model:

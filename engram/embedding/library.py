@@ -9,14 +9,14 @@ import fcntl
 import os
 import shutil
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from engram.embedding.digest import check_sha256, sha256_of
 from engram.embedding.location import LocalModel, cache_folder, in_folder, locate, model_cache
-from engram.embedding.registry import Model, ModelFile, Source, known, registered
+from engram.embedding.registry import Kind, Model, ModelFile, Source, known, registered
 from engram.errors import EngramError, InvalidArgument, MissingExtra, ModelMissing
 
 if TYPE_CHECKING:
@@ -49,8 +49,9 @@ class FileCheck:
 class ModelStatus:
     """A model of the registry as it is on this machine.
 
-    `source` is the place it was found in, `path` its ONNX file; both None where it is not
-    present. `verified` says whether all checksums are right, None where that cannot be told.
+    `dim` is 0 for a cross-encoder. `source` is the place it was found in, `path` its ONNX file;
+    both None where it is not present. `verified` says whether all checksums are right, None where
+    that cannot be told.
     """
 
     name: str
@@ -60,6 +61,7 @@ class ModelStatus:
     source: str | None = None
     path: Path | None = None
     verified: bool | None = None
+    kind: Kind = "embedding"
 
 
 class _Manifest(msgspec.Struct):
@@ -96,7 +98,7 @@ def verify(name: str) -> list[FileCheck]:
     model = _registered(name)
     found = locate(model)
     if found is None:
-        message = f"the embedding model {model.name} is not on this machine"
+        message = f"the model {model.name} is not on this machine"
         raise ModelMissing(message, f"run: engram models pull {model.name}")
     return _checks(found)
 
@@ -218,20 +220,13 @@ def _install(partial: Path, folder: Path) -> None:
 
 
 def _status(model: Model) -> ModelStatus:
+    status = ModelStatus(model.name, model.dim, model.licence, present=False, kind=model.kind)
     found = locate(model)
     if found is None:
-        return ModelStatus(model.name, model.dim, model.licence, present=False)
+        return status
     results = [check.ok for check in _checks(found)]
     verified = False if False in results else None if None in results else True
-    return ModelStatus(
-        model.name,
-        model.dim,
-        model.licence,
-        present=True,
-        source=found.source,
-        path=found.onnx,
-        verified=verified,
-    )
+    return replace(status, present=True, source=found.source, path=found.onnx, verified=verified)
 
 
 def _checks(found: LocalModel) -> list[FileCheck]:

@@ -8,7 +8,20 @@ from typing import Literal
 
 import msgspec
 
-__all__ = ["PACKAGED", "PREFERRED", "Model", "ModelFile", "Source", "known", "registered", "short"]
+__all__ = [
+    "PACKAGED",
+    "PREFERRED",
+    "Kind",
+    "Model",
+    "ModelFile",
+    "Source",
+    "known",
+    "registered",
+    "short",
+]
+
+Kind = Literal["embedding", "cross_encoder"]
+"""What a model does: make vectors of texts, or score a query and a text together."""
 
 PREFERRED = "BAAI/bge-small-en-v1.5"
 """What a new store uses if it is on this machine."""
@@ -24,7 +37,7 @@ class ModelFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A repository on the model hub, at one revision."""
+    """A repository on the model hub, at one revision: a commit, or `main` where none is known."""
 
     repo: str
     revision: str
@@ -33,17 +46,18 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Everything about one exact model but where its files lie on this machine.
 
-    `dim` is 0 where only the ONNX file itself can tell. `max_tokens` is what the model can read,
-    special tokens included; `chunk_tokens` is what it is given at a time, where it searches better
-    with less.
+    `dim` is 0 where only the ONNX file itself can tell, and for a cross-encoder, which makes no
+    vectors; nor does it pool. `max_tokens` is what the model can read, special tokens included;
+    `chunk_tokens` is what it is given at a time, where it searches better with less.
     """
 
     name: str
-    dim: int
-    pooling: Literal["cls", "mean"]
     max_tokens: int
     onnx: ModelFile
     tokenizer: ModelFile
+    kind: Kind = "embedding"
+    dim: int = 0
+    pooling: Literal["cls", "mean"] = "mean"
     chunk_tokens: int = 0
     licence: str = ""
     query_prefix: str = ""

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from engram.embedding.cross_encoder import CrossEncoder
 from engram.embedding.late_interaction import LateInteraction
+from engram.embedding.resolution import local_cross_encoder
+from engram.embedding.threads import thread_count
+from engram.errors import ModelMissing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -12,6 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from engram.embedding.location import LocalModel
     from engram.embedding.protocol import Embedder
 
 __all__ = ["Reranker", "resolve_reranker"]
@@ -53,5 +59,21 @@ def resolve_reranker(name: str, embedder: Embedder) -> Reranker:
 
     Returns:
         The cross-encoder, or the late interaction of the embedder. `reason` says which and why.
+
+    Raises:
+        ModelCorrupt: A description beside a cross-encoder in a folder cannot be read.
+        InvalidArgument: `ENGRAM_THREADS` is set and no positive whole number.
     """
-    return LateInteraction(embedder, reason=f"the cross-encoder {name} is not on this machine")
+    try:
+        return _shared(local_cross_encoder(name), thread_count())
+    except ModelMissing:
+        reason = f"no cross-encoder {name} is on this machine"
+        return LateInteraction(
+            embedder, reason=f"{reason}, so vectors of the embedder are compared"
+        )
+
+
+@lru_cache(maxsize=2)
+def _shared(local: LocalModel, threads: int) -> CrossEncoder:
+    """Return the process's one cross-encoder for these files: a model is loaded once, then kept."""
+    return CrossEncoder(local, threads=threads)

@@ -1,4 +1,4 @@
-"""From a name, or none, to an embedder."""
+"""From a name, or none, to an embedder; from a name to a cross-encoder's files."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from engram.embedding.location import (
     locate,
     named_folder,
 )
-from engram.embedding.registry import PACKAGED, PREFERRED, Model, known, registered
+from engram.embedding.registry import PACKAGED, PREFERRED, Kind, Model, known, registered
 from engram.embedding.threads import thread_count
 from engram.errors import InvalidType, ModelMissing
 
-__all__ = ["DOWNLOAD_VARIABLE", "resolve"]
+__all__ = ["DOWNLOAD_VARIABLE", "local_cross_encoder", "resolve"]
 
 DOWNLOAD_VARIABLE = "ENGRAM_MODEL_DOWNLOAD"
+
+_KINDS: dict[Kind, str] = {"embedding": "embedding model", "cross_encoder": "cross-encoder"}
 
 
 def resolve(name: str | os.PathLike[str] | None, *, stored: str | None = None) -> OnnxEmbedder:
@@ -58,6 +60,26 @@ def resolve(name: str | os.PathLike[str] | None, *, stored: str | None = None) -
     return _shared(found, thread_count())
 
 
+def local_cross_encoder(name: str) -> LocalModel:
+    """Return a cross-encoder that is on this machine; nothing is ever fetched.
+
+    Args:
+        name: As for `resolve`, but never None.
+
+    Raises:
+        ModelMissing: It is not here, or is an embedding model.
+        ModelCorrupt: A description beside a model in a folder cannot be read.
+    """
+    model = _registered(name, "cross_encoder")
+    if model is None:
+        return _in_a_folder(name, "cross_encoder")
+    found = _any_export(model)
+    if found is None:
+        message = f"the cross-encoder {model.name} is not on this machine"
+        raise ModelMissing(message, f"run: engram models pull {model.name}")
+    return found
+
+
 @lru_cache(maxsize=4)
 def _shared(local: LocalModel, threads: int) -> OnnxEmbedder:
     """Return the process's one embedder for these files: a model is loaded once, then kept."""
@@ -65,22 +87,40 @@ def _shared(local: LocalModel, threads: int) -> OnnxEmbedder:
 
 
 def _named(name: str | os.PathLike[str], *, exactly: bool = False) -> LocalModel:
-    model = registered(name) if isinstance(name, str) else None
-    if model is not None:
-        found = locate(model) if exactly else _any_export(model)
-        return found or _fetched(model)
+    model = _registered(name, "embedding") if isinstance(name, str) else None
+    if model is None:
+        return _in_a_folder(name, "embedding")
+    found = locate(model) if exactly else _any_export(model)
+    return found or _fetched(model)
+
+
+def _registered(name: str, kind: Kind) -> Model | None:
+    """Return a model of the registry, unless it is of another kind than is asked for."""
+    model = registered(name)
+    return None if model is None else _of_kind(model, kind)
+
+
+def _in_a_folder(name: str | os.PathLike[str], kind: Kind) -> LocalModel:
+    """Return a model that is named by its folder."""
     path = Path(name).expanduser()
-    if str(name) and path.is_dir():
-        return model_in(path, "path")
-    placed = named_folder(str(name))
+    placed = ("path", path) if str(name) and path.is_dir() else named_folder(str(name))
     if placed is not None:
         source, folder = placed
-        return model_in(folder, source)
-    message = f"there is no embedding model {str(name)!r} on this machine"
-    names = ", ".join(other.name for other in known())
+        found = model_in(folder, source, kind)
+        _of_kind(found.model, kind)
+        return found
+    message = f"there is no {_KINDS[kind]} {str(name)!r} on this machine"
+    names = ", ".join(other.name for other in known() if other.kind == kind)
     hint = f"name a folder with model.onnx and tokenizer.json, here or in {MODEL_DIR_VARIABLE}"
     hint = f"{hint}, or one of {names}"
     raise ModelMissing(message, hint)
+
+
+def _of_kind(model: Model, kind: Kind) -> Model:
+    if model.kind != kind:
+        message = f"{model.name} is no {_KINDS[kind]}"
+        raise ModelMissing(message)
+    return model
 
 
 def _any_export(model: Model) -> LocalModel | None:

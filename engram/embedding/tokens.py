@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,10 +16,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
-__all__ = ["TextTokens"]
+__all__ = ["Pair", "PairTokens", "TextTokens"]
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _PADDING_TOKENS = ("[PAD]", "<pad>")
+_CHARACTERS_PER_TOKEN = 16  # of a text that is cut anyway, more than the window can hold
 
 
 class TextTokens:
@@ -33,10 +35,9 @@ class TextTokens:
 
     def __init__(self, path: Path) -> None:
         self._tokenizer = _load(path)
-        padding = self._tokenizer.padding
+        self.padding_id = _padding_id(self._tokenizer)
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-        self.padding_id = int(padding["pad_id"]) if padding else self._padding_id()
         self._head, self._tail = self._specials()
 
     @property
@@ -49,8 +50,7 @@ class TextTokens:
 
         Lone surrogates are no characters and cannot be encoded: each becomes U+FFFD.
         """
-        encodable = text if text.isascii() else _LONE_SURROGATE.sub("\ufffd", text)
-        ids = self._tokenizer.encode(encodable, add_special_tokens=False).ids
+        ids = self._tokenizer.encode(_encodable(text), add_special_tokens=False).ids
         return np.array(ids, np.int64)
 
     def framed(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -61,10 +61,6 @@ class TextTokens:
         """Return what belongs to the text's own tokens, of something that has a row per token."""
         return framed[len(self._head) : len(framed) - len(self._tail)]
 
-    def _padding_id(self) -> int:
-        found = (self._tokenizer.token_to_id(token) for token in _PADDING_TOKENS)
-        return next((token for token in found if token is not None), 0)
-
     def _specials(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return what the tokenizer puts before and after a text."""
         bare = self._tokenizer.encode("a", add_special_tokens=False).ids
@@ -73,6 +69,52 @@ class TextTokens:
             (at for at in range(len(framed)) if framed[at : at + len(bare)] == bare), len(framed)
         )
         return np.array(framed[:before], np.int64), np.array(framed[before + len(bare) :], np.int64)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A query and a text as one row of tokens.
+
+    `ids` are int64[n]; `sides` int64[n] tell which tokens the model is to take for the text's.
+    """
+
+    ids: NDArray[np.int64]
+    sides: NDArray[np.int64]
+
+
+class PairTokens:
+    """A tokenizer of query and text together, for at most `max_tokens` tokens.
+
+    The longer of the two is cut: a query of up to half the window is never touched.
+
+    Raises:
+        ModelCorrupt: The file is no tokenizer.
+    """
+
+    def __init__(self, path: Path, max_tokens: int) -> None:
+        self._tokenizer = _load(path)
+        self.padding_id = _padding_id(self._tokenizer)
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(max_tokens, strategy="longest_first")
+        self._most = max_tokens * _CHARACTERS_PER_TOKEN
+
+    def encode(self, query: str, text: str) -> Pair:
+        """Return the ids of a pair, with the special tokens the model was trained with."""
+        found = self._tokenizer.encode(
+            _encodable(query[: self._most]), _encodable(text[: self._most])
+        )
+        return Pair(np.array(found.ids, np.int64), np.array(found.type_ids, np.int64))
+
+
+def _encodable(text: str) -> str:
+    return text if text.isascii() else _LONE_SURROGATE.sub("\ufffd", text)
+
+
+def _padding_id(tokenizer: Tokenizer) -> int:
+    if padding := tokenizer.padding:
+        return int(padding["pad_id"])
+    found = (tokenizer.token_to_id(token) for token in _PADDING_TOKENS)
+    return next((token for token in found if token is not None), 0)
 
 
 def _load(path: Path) -> Tokenizer:

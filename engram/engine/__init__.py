@@ -15,7 +15,18 @@ __all__ = ["Engram"]
 
 
 class Engram(
+<<<<<<< HEAD
     EpisodeMemory, MemorySearch, FactMemory, Cognition, Erasure, Transfer, Remembering, Reembedding
+=======
+    EpisodeMemory,
+    MemorySearch,
+    FactMemory,
+    Cognition,
+    Erasure,
+    Transfer,
+    Remembering,
+    Reembedding,
+>>>>>>> main
 ):
     """A memory in one SQLite file.
 

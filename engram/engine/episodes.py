@@ -16,7 +16,7 @@ from engram.models import (
     ObserveInput,
     check_provenance,
 )
-from engram.paths import OWNER_KEYS, ownership
+from engram.paths import ownership
 from engram.retrieval import MAX_K, MODES, Query, recall
 from engram.storage import NewEpisode, Origin
 from engram.times import to_micros
@@ -326,8 +326,7 @@ class EpisodeMemory(Session):
 
 def _origin(item: ObserveInput, where: str) -> Origin | None:
     """Return whose an episode is and where it came from, None where it says neither."""
-    named = item.metadata and any(key in item.metadata for key in OWNER_KEYS)
-    if item.source_path is None and item.source_type is None and not named:
+    if item.source_path is None is item.source_type and not item.metadata:
         return None
     source = kind = None
     if item.source_path is not None:
@@ -335,7 +334,8 @@ def _origin(item: ObserveInput, where: str) -> Origin | None:
     if item.source_type is not None:
         kind = arguments.label(item.source_type, f"{where}source_type", _LONGEST)
     owner = ownership(item.metadata or {}, source)
-    return Origin(owner.project, owner.conflict, owner.source, source, kind)
+    origin = Origin(owner.project, owner.conflict, owner.source, source, kind)
+    return None if origin == Origin() else origin
 
 
 def _read_cursor(cursor: str) -> tuple[int, int]:

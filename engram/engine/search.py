@@ -96,7 +96,11 @@ class MemorySearch(Session):
         """Return what `search` would, and how it came about. Leaves no trace in the store.
 
         Args:
-            query, k, settings, cross_encoder, half_life_days: As for `search`.
+            query: As for `search`.
+            k: As for `search`.
+            settings: As for `search`.
+            cross_encoder: As for `search`.
+            half_life_days: As for `search`.
 
         Returns:
             The memories, and a report that JSON has a form for; see the JSONL reference for its

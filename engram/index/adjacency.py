@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from engram.storage import Store
 
 _TOUCH_NO_EDGE: Final = frozenset(
-    {"observe", "assert", "supersede", "forget_fact", "reembed", "decay", "lifecycle"}
+    {
+        "observe",
+        "assert",
+        "supersede",
+        "forget_fact",
+        "forget_text",
+        "reembed",
+        "decay",
+        "lifecycle",
+    }
 )
 _FOLLOWED: Final = frozenset({"link", "strengthen", "alias", "forget", "forget_entity"})
 TOUCHED_AT_MOST: Final = 5_000

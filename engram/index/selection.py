@@ -195,7 +195,8 @@ def rows_of(segment: Segment | Tail, keys: NDArray[np.int64]) -> NDArray[np.uint
     mine = keys[first:end]
     rows = np.searchsorted(segment.keys, mine)
     rows[rows == segment.rows] = 0
-    return rows[segment.keys[rows] == mine].astype(np.uint32)
+    found: NDArray[np.uint32] = rows[segment.keys[rows] == mine].astype(np.uint32)
+    return found
 
 
 def _few(rows: int) -> int:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from engram.retrieval.search import Candidate
-
 if TYPE_CHECKING:
     from engram.embedding import Reranker
-    from engram.retrieval.search import Search
+    from engram.retrieval.search import Candidate, Search
 
 SCHEMA_VERSION: Final = 1
 

@@ -8,7 +8,6 @@ snapshot whether they may still be returned. What was observed on the way stays 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -244,7 +243,7 @@ class Search:
             candidate.scores["boosted"] = candidate.scores["rrf"] * self._prior(candidate.memory)
             fused.append((key, candidate))
         for order in ("rrf", "boosted"):
-            fused.sort(key=lambda one: (-one[1].scores[order], one[0]))  # noqa: B023 - used at once
+            fused.sort(key=lambda one: (-one[1].scores[order], one[0]))
             for rank, (_, candidate) in enumerate(fused, 1):
                 candidate.ranks[order] = rank
         self.reranked = [candidate for _, candidate in fused[: self.budget]]
@@ -264,9 +263,7 @@ class Search:
         """Return how literally a text has the question's phrases and words, 0 to 1."""
         text = content.casefold()
         words = [
-            term
-            for term in self.question.terms
-            if len(term) >= _TOKEN_LENGTH or not term.isascii()
+            term for term in self.question.terms if len(term) >= _TOKEN_LENGTH or not term.isascii()
         ][:_TOKENS]
         hits = sum(word in text for word in words)
         phrases = sum(phrase.casefold() in text for phrase in self.question.phrases)
@@ -287,8 +284,13 @@ class Search:
         for (candidate, _), score in zip(read, raw.tolist(), strict=True):
             candidate.base = score
         self._reread(reranker, [(*one, how) for one, how in zip(read, sure.tolist(), strict=True)])
-        raw = np.array([one.base if one.excerpt is None else max(one.base or 0.0, one.excerpt)
-                        for one, _ in read], dtype=np.float64)
+        raw = np.array(
+            [
+                one.base if one.excerpt is None else max(one.base or 0.0, one.excerpt)
+                for one, _ in read
+            ],
+            dtype=np.float64,
+        )
         alpha = self.settings.rerank_fusion_alpha
         for (candidate, _), score, how in zip(
             read, raw.tolist(), reranker.calibrated(raw).tolist(), strict=True

@@ -8,6 +8,8 @@ import apsw
 
 from engram.errors import CorruptStore
 from engram.storage.importance import UNDECAYED, Importance
+from engram.storage.observations import Observations
+from engram.storage.projects import Projects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +39,22 @@ _RULES = {
         "SELECT count(*) FROM fact WHERE superseded_by IS NOT NULL AND superseded_at IS NULL"
     ),
     "facts are their own successor": "SELECT count(*) FROM fact WHERE superseded_by = id",
+    "lifecycle changes are of memories that are gone": (
+        "SELECT count(*) FROM lifecycle_change AS c"
+        " WHERE NOT EXISTS (SELECT 1 FROM episode WHERE uid = c.memory)"
+        " AND NOT EXISTS (SELECT 1 FROM check_observation WHERE id = c.memory)"
+    ),
+    "checkpoints hold something other than text": (
+        "SELECT count(*) FROM session_checkpoint AS s WHERE EXISTS (SELECT 1 FROM"
+        " json_each(json_array(json(decisions), json(next_steps), json(blockers))) AS l,"
+        " json_each(l.value) AS i WHERE i.type <> 'text')"
+    ),
+    "dormant events chose a memory that is none, or none that is one": (
+        "SELECT count(*) FROM dormant_event WHERE (outcome = 'candidate') <> (episode IS NOT NULL)"
+    ),
+    "dormant events were judged before they were shown": (
+        "SELECT count(*) FROM dormant_event WHERE feedback IS NOT NULL AND shown_at IS NULL"
+    ),
 }
 
 
@@ -59,6 +77,7 @@ class Consistency:
             *self._importance(),
             *self._changes("observe", "episode"),
             *self._changes("assert", "fact"),
+            *self._ledger(),
         ]
 
     def _database(self) -> Iterator[str]:
@@ -100,6 +119,15 @@ class Consistency:
             number += len(given) - there
         if number:
             yield f"{number} episodes that are gone have an importance"
+
+    def _ledger(self) -> Iterator[str]:
+        missing, spare = Projects(self._connection).differences()
+        if missing:
+            yield f"{missing} rows are missing in the lists of projects"
+        if spare:
+            yield f"{spare} rows in the lists of projects belong to no memory they may show"
+        if altered := Observations(self._connection).altered():
+            yield f"{altered} check observations are not what was stored"
 
     def _changes(self, op: str, table: str) -> Iterator[str]:
         """Compare the change log with a table: what was written there is in the log."""

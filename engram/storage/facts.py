@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from engram.storage.changes import Changes
     from engram.storage.connection import Connection
     from engram.storage.fact_records import NewFact
+    from engram.storage.projects import Projects
 
 _ALWAYS = 2**63 - 1
 
@@ -77,7 +78,10 @@ class Facts:
     `agent` is whose view it is: a scoped agent sees shared facts and its own, None sees all.
     """
 
-    def __init__(self, connection: Connection, agents: Agents, changes: Changes) -> None:
+    def __init__(
+        self, connection: Connection, agents: Agents, changes: Changes, projects: Projects
+    ) -> None:
+        self._projects = projects
         self._connection = connection
         self._agents = agents
         self._changes = changes
@@ -92,8 +96,8 @@ class Facts:
         """
         self._connection.execute(
             "INSERT INTO fact (uid, agent, subject, predicate, object, valid_from, valid_to,"
-            " recorded_at, confidence, reflection, shared, quarantined)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " recorded_at, confidence, reflection, shared, quarantined, project_path)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 uids.to_stored(new.uid),
                 self._agents.add(agent),
@@ -107,6 +111,7 @@ class Facts:
                 new.reflection,
                 int(new.shared),
                 int(new.quarantined or self._quarantined(new.sources)),
+                self._project(new.sources),
             ),
         )
         key = self._connection.last_id
@@ -118,8 +123,21 @@ class Facts:
                 for place, s in enumerate(new.sources)
             ),
         )
+        self._projects.add_facts(key, key)
         self._changes.add("assert", key, key, new.recorded_at if at is None else at)
         return key
+
+    def _project(self, sources: Iterable[FactSource]) -> str | None:
+        """Return the project that all episodes name from which a fact came, None without one."""
+        episodes = [s.episode for s in sources if s.episode is not None]
+        if not episodes:
+            return None
+        [(same, project)] = self._connection.execute(
+            "SELECT count(*) = count(e.project_path) AND min(e.project_path) = max(e.project_path),"
+            " min(e.project_path) FROM carray(?) AS k CROSS JOIN episode AS e ON e.id = k.value",
+            (apsw.carray(np.array(episodes, dtype=np.int64)),),
+        )
+        return project if same else None
 
     def _quarantined(self, sources: Iterable[FactSource]) -> bool:
         episodes = [s.episode for s in sources if s.episode is not None]
@@ -239,6 +257,7 @@ class Facts:
         self._changes.add("supersede", key, key, at)
 
     def _close(self, key: int, by: int, at: int) -> None:
+        self._projects.remove_fact(key)
         self._connection.execute(
             "UPDATE fact SET valid_to = max(valid_from, ?), superseded_at = ?, superseded_by = ?"
             " WHERE id = ?",
@@ -257,6 +276,7 @@ class Facts:
             "SELECT superseded_by, superseded_at FROM fact WHERE id = ?", (key,)
         )
         predecessors = list(one("SELECT id, subject FROM fact WHERE superseded_by = ?", (key,)))
+        self._projects.remove_fact(key)
         one("DELETE FROM fact WHERE id = ?", (key,))
         for older, subject in predecessors:
             heir = self._heir(older, subject)
@@ -270,6 +290,7 @@ class Facts:
                     " WHERE id = ?",
                     (older,),
                 )
+                self._projects.add_facts(older, older)
         self._changes.add("forget_fact", key, key, now)
 
     def _heir(self, key: int, subject: str) -> tuple[int, int] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from engram.storage.connection import Connection
@@ -33,12 +33,11 @@ class Holdings:
     def count(self) -> Held:
         """Count; what costs time is the number of memories, by an index without their texts."""
         one = self._connection.execute
-        layers = dict(
-            one(
-                "SELECT layer, count(*) FROM episode WHERE layer <> 'episodic'"
-                " AND forgotten_at IS NULL GROUP BY layer ORDER BY layer"
-            ).fetchall()
+        rows: Any = one(
+            "SELECT layer, count(*) FROM episode WHERE layer <> 'episodic'"
+            " AND forgotten_at IS NULL GROUP BY layer ORDER BY layer"
         )
+        layers: dict[str, int] = dict(rows)
         forgotten: int = one(
             "SELECT count(*) FROM episode WHERE forgotten_at IS NOT NULL AND"
             " coalesce(forgotten_at, invalidated_at, nullif(status, 'active')) IS NOT NULL"

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from engram.storage import uids
 from engram.storage.filters import UNAVAILABLE
+from engram.storage.projects import FACT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from engram.storage.changes import Changes
     from engram.storage.connection import Connection
     from engram.storage.projects import Projects
 
 EVIDENCE: Final = "evidence-"
 """What the id of a check observation begins with."""
-
-FACT: Final = "fact:"
-"""What the id of a fact begins with where it is a memory among others."""
 
 Table = Literal["episode", "check_observation"]
 
@@ -84,6 +85,14 @@ class Lifecycle:
         if table == "episode":
             self._projects.add(int(key), int(key))
             self._changes.add("lifecycle", int(key), int(key), at)
+
+    def forget_history(self, episodes: Iterable[int]) -> None:
+        """Erase what was done to episodes, before their rows go."""
+        self._connection.execute(
+            "DELETE FROM lifecycle_change WHERE memory IN (SELECT e.uid FROM json_each(?) AS k"
+            " CROSS JOIN episode AS e ON e.id = k.value)",
+            (json.dumps(list(episodes)),),
+        )
 
     def history(self, memory: str) -> list[tuple[str, str | None, int]]:
         """Return what was done to a memory, oldest first: the action, why, and when."""

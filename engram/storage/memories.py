@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from engram.storage import uids
 from engram.storage.filters import UNAVAILABLE
 from engram.storage.importance import IMPORTANCE, JOIN, from_stored
-from engram.storage.lifecycle import FACT
+from engram.storage.projects import FACT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

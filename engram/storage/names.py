@@ -19,8 +19,7 @@ _NAMED: Final = (
     " CROSS JOIN entity_alias AS a ON a.alias = k.value COLLATE NOCASE ORDER BY 1"
 )
 _MINE: Final = (
-    "(:agent IS NULL OR g.agent IS NULL"
-    " OR g.agent = (SELECT id FROM agent WHERE name = :agent))"
+    "(:agent IS NULL OR g.agent IS NULL OR g.agent = (SELECT id FROM agent WHERE name = :agent))"
 )
 _NEIGHBOURS_MOST: Final = 20
 

@@ -121,6 +121,8 @@ class RecordWriter:
                 if table == "episode":
                     self._text.add(first, last)
                     self._projects.add(first, last)
+                elif table == "fact":
+                    self._projects.add_facts(first, last)
                 self._changes.add(op, first, last, now)
         for edge in self._grown:
             if edge <= self._last["edge"]:

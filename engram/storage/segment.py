@@ -41,7 +41,9 @@ _UNSPACED_RANGES = (
     ("\U0001b000", "\U0001b16f"),  # Kana supplements
     ("\U00020000", "\U0003ffff"),  # Han extensions B and later
 )
-_UNSPACED = re.compile("([" + "".join(f"{low}-{high}" for low, high in _UNSPACED_RANGES) + "]+)")
+_UNSPACED_LETTERS = "".join(f"{low}-{high}" for low, high in _UNSPACED_RANGES)
+_UNSPACED = re.compile(f"([{_UNSPACED_LETTERS}]+)")
+_WORD = re.compile(rf"[{_UNSPACED_LETTERS}]{{1,2}}|[^\s{_UNSPACED_LETTERS}]+")
 _IRREGULAR = re.compile(
     # Greek, Cyrillic io, Hebrew, Arabic, marks and format characters, sharp s, extended Greek
     "[\u0300-\u03ff\u0401\u0451\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u0670\u06d6-\u06ed"
@@ -138,6 +140,15 @@ def _query_terms(word: str) -> list[str]:
 def is_unspaced(character: str) -> bool:
     """Return whether a character is of a script whose words are not set apart by spaces."""
     return _UNSPACED.match(character) is not None
+
+
+def word_spans(text: str) -> list[tuple[int, int]]:
+    """Return where each word of a text begins and ends, in characters.
+
+    Words are set apart by white space. In scripts that use none two letters count as a word, which
+    is about its length in Chinese and Japanese.
+    """
+    return [found.span() for found in _WORD.finditer(text)]
 
 
 def match_expression(query: str) -> str:

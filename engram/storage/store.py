@@ -23,6 +23,7 @@ from engram.storage.erasure import EntityErasure
 from engram.storage.facts import Facts
 from engram.storage.graph import Graph
 from engram.storage.labels import Labels
+from engram.storage.lifecycle import Lifecycle
 from engram.storage.memories import Memories
 from engram.storage.names import Names
 from engram.storage.projects import Projects
@@ -102,14 +103,14 @@ class Store:
         self.embeddings = Embeddings(self._connection)
         self.strength = Strength(self._connection)
         self.text = TextIndex(self._connection)
-        self.projects = Projects(self._connection)
         self.memories = Memories(self._connection)
         self.names = Names(self._connection)
-        self.facts = Facts(self._connection, self._agents, self._changes)
+        self.projects = Projects(self._connection)
+        self.facts = Facts(self._connection, self._agents, self._changes, self.projects)
         self.graph = Graph(self._connection, self._agents, self._changes)
         self.reflections = Reflections(self._connection, self._agents)
-        self._projects = Projects(self._connection)
         self._access = AccessLog(self._connection)
+        self._lifecycle = Lifecycle(self._connection, self._changes, self.projects)
         self.erasure = EntityErasure(
             self._connection, self._changes, self.facts, self._access, self.remove_episodes
         )
@@ -164,7 +165,7 @@ class Store:
         self.embeddings.add(keys, vectors, counts, model)
         self.text.add(keys[0], keys[-1])
         if any(episode.origin is not None for episode in new):
-            self._projects.add(keys[0], keys[-1])
+            self.projects.add(keys[0], keys[-1])
         self.changed("observe", keys[0], keys[-1], now)
         return [uids.from_stored(uid) for uid in ids]
 
@@ -177,6 +178,8 @@ class Store:
         rebuild = self.text.is_cheaper_to_rebuild(len(keys))
         if not rebuild:
             self.text.remove(keys)
+        self.projects.remove(keys)
+        self._lifecycle.forget_history(keys)
         for key in keys:
             self._access.forget(key)
             self.episodes.remove(key)

@@ -20,7 +20,8 @@ from engram.errors import InvalidArgument
 from engram.models import DEFAULT_PROVENANCE, TRUSTED_PROVENANCE
 from engram.paths import ownership
 from engram.storage.graph import MENTIONS
-from engram.storage.lifecycle import EVIDENCE, FACT
+from engram.storage.lifecycle import EVIDENCE
+from engram.storage.projects import FACT
 from engram.transfer.lines import FORMAT
 from engram.transfer.rows import Row
 from engram.transfer.strict_json import items, members, parse

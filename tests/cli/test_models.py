@@ -23,12 +23,17 @@ def test_list(run):
     assert documents[PACKAGED].pop("path").endswith("model.onnx")
     assert documents[PACKAGED] == {
         "name": PACKAGED,
+        "kind": "embedding",
         "dim": 384,
         "licence": "Apache-2.0",
         "present": True,
         "source": "package",
         "verified": True,
     }
+    reranker = documents["BAAI/bge-reranker-base"]
+    assert (reranker["kind"], reranker["dim"], reranker["licence"]) == ("cross_encoder", 0, "MIT")
+    (line,) = [line for line in done.lines if " BAAI/bge-reranker-base " in line]
+    assert line.split()[:3] == ["BAAI/bge-reranker-base", "-", "MIT"]
 
 
 @pytest.mark.parametrize("names", [[], [PACKAGED]])

@@ -32,12 +32,22 @@ def test_the_registry_is_whole() -> None:
     names = [model.name for model in known()]
     assert len(set(names)) == len(names)
     for model in known():
-        assert model.dim == 384
         assert model.licence
-        assert len(model.onnx.sha256) == len(model.tokenizer.sha256) == 64
         assert (model.source is None) != (not model.distribution)
         assert not model.original or registered(model.original) is not None
-        assert model.source is None or len(model.source.revision) == 40
+        assert len(model.onnx.sha256) in {0, 64}
+        if model.kind == "embedding":
+            assert model.dim == 384
+            assert len(model.onnx.sha256) == len(model.tokenizer.sha256) == 64
+            assert model.source is None or len(model.source.revision) == 40
+
+
+def test_a_cross_encoder_is_no_embedding_model() -> None:
+    with pytest.raises(ModelMissing, match="is no embedding model"):
+        resolve("bge-reranker-base")
+    with pytest.raises(ModelMissing) as unknown:
+        resolve("no-such-model")
+    assert "reranker" not in str(unknown.value)
 
 
 @pytest.mark.parametrize(

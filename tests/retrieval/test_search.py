@@ -42,7 +42,7 @@ def contents(hits):
         ("SHA-256 manifest", 0),
         ("what runs node.js 20.04?", 1),
         ("green tea", 2),
-        ('"warm stove"', 3),
+        ('who sleeps on the "warm stove"', 3),
     ],
 )
 def test_what_answers_comes_first(filled, query, answer):
@@ -137,7 +137,9 @@ def test_facts_about_those_who_are_named_are_found(memory):
     fact = memory.assert_fact("Ann", "drinks", "green tea")
     old = memory.assert_fact("Ann", "lives in", "Rome")
     memory.forget_fact(old)
-    [hit] = [hit for hit in memory.search("what does ann drink", settings=CERTAIN) if hit.id[0] == "f"]
+    [hit] = [
+        hit for hit in memory.search("what does ann drink", settings=CERTAIN) if hit.id[0] == "f"
+    ]
     assert (hit.id, hit.content) == (f"fact:{fact}", "Ann drinks green tea")
     assert (hit.layer, hit.memory_type) == ("semantic", "fact")
 
@@ -168,7 +170,8 @@ def test_those_who_were_extracted_lead_to_their_episodes(open_memory):
 def dump(path):
     connection = apsw.Connection(str(path))
     tables = [
-        name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+        name
+        for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
     ]
     found = {name: connection.execute(f'SELECT * FROM "{name}"').fetchall() for name in tables}
     connection.close()
@@ -221,7 +224,9 @@ def test_what_ranked_best_before_the_reranker_keeps_a_place(filled):
     for number in range(12):
         filled.observe(f"tea note {number}")
     hits, report = filled.search_explained("green tea note", 3, settings=CERTAIN)
-    promoted = [row for row in report["candidates"] if row.get("prior_coverage", {}).get("promoted")]
+    promoted = [
+        row for row in report["candidates"] if row.get("prior_coverage", {}).get("promoted")
+    ]
     best = min(report["candidates"], key=lambda row: row["ranks"].get("prior", 99))
     assert best["memory_id"] in report["final_ids"]
     assert [row["ranks"]["final"] for row in promoted] in ([], [3])
@@ -235,7 +240,10 @@ def test_ranks_and_scores_are_what_was_observed(filled):
     assert report["counts"]["reranked"] == 1
     assert report["counts"]["considered"] == len(report["candidates"])
     for row in report["candidates"]:
-        assert row["ranks"].keys() - {"prior", "scored", "before_coverage", "after_coverage", "final"} <= row["scores"].keys()
+        assert (
+            row["ranks"].keys() - {"prior", "scored", "before_coverage", "after_coverage", "final"}
+            <= row["scores"].keys()
+        )
         if row["outcome"] == "outside_rerank_candidates":
             assert "final" not in row["scores"]
             assert "passage" not in row

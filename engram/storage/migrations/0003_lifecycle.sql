@@ -20,19 +20,23 @@ CREATE TABLE lifecycle_change (
 
 CREATE INDEX lifecycle_by_memory ON lifecycle_change (memory);
 
+-- The project that all episodes name from which a fact came.
+ALTER TABLE fact ADD COLUMN project_path TEXT;
+
 -- The eligible memories of each project, newest first: a row for the project that a memory names, or
 -- else for each folder above its source. A project is 16 bytes of BLAKE2b of its canonical path, so
--- that no path stays when its memories go. What comes before what is the same order as that of
--- the public ids in all rows of one kind: 0 where uid is a UUID, 1 where it is text.
+-- that no path stays when its memories go. Within a kind rows are in the order of their public ids:
+-- 0 are episodes whose uid is a UUID, 1 those where it is text, 2 facts, whose memory is minus their
+-- key.
 DROP INDEX episode_by_project;
 DROP INDEX episode_by_source;
 
 CREATE TABLE project_memory (
     project BLOB NOT NULL CHECK (length(project) = 16),
-    kind INTEGER NOT NULL CHECK (kind IN (0, 1)),
+    kind INTEGER NOT NULL CHECK (kind IN (0, 1, 2)),
     recorded_at INTEGER NOT NULL,
     uid ANY NOT NULL,
-    episode INTEGER NOT NULL,
+    memory INTEGER NOT NULL,
     PRIMARY KEY (project, kind, recorded_at DESC, uid)
 ) STRICT, WITHOUT ROWID;
 

@@ -1,0 +1,144 @@
+"""The passage of a long text that has most to do with a query, by its words."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from engram.embedding.sentences import sentence_spans
+from engram.storage.segment import searchable, word_spans
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["MAX_WORDS", "Passage", "best_passage"]
+
+MAX_WORDS = 160
+"""Words a passage may have; a text of no more has none."""
+
+_PIECE_WORDS = 40  # what a sentence is cut into that alone is longer than a passage
+_TERM = re.compile(r"[^\W_]+")
+_MARKS = re.compile("[\u0300-\u036f]")
+_STOP_WORDS = frozenset(
+    _TERM.findall("""
+    a about after all also am an and any are as at be been before being but by can could did do does
+    doing done for from get got had has have having he her here him his how i if in into is it its
+    just like many may me might more most much must my no nor not of off on or other our out over
+    shall she should so some such than that the their them then there these they this those to too
+    under until up us was we were what when where which while who whom whose why will with would
+    you your yours
+    d didn doesn don isn ll m re s t ve wasn
+    """)
+)
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A piece of a text, as it stands there.
+
+    `source_start` and `source_end` are the characters of the text it begins at and ends before;
+    `passage_words` says how many words it has, at most `MAX_WORDS`.
+    """
+
+    text: str
+    source_start: int
+    source_end: int
+    passage_words: int
+
+
+def best_passage(query: str, content: str) -> Passage | None:
+    """Return the passage of a text around the sentence that shares most with a query.
+
+    A word counts by the logarithm of how few of the text's sentences have it; stop words count
+    nothing. Words are compared in lower case, without accents and as singulars; in scripts without
+    spaces letters and pairs of them are. Around the best sentence, the first of equals, its
+    neighbours are taken in turn, those before it first, while there is room for them whole. A
+    sentence longer than a passage counts as several.
+
+    Args:
+        query: What is looked for; any text.
+        content: What it is looked for in; any text.
+
+    Returns:
+        The passage; None where the text is no longer than one, or has none of the query's words.
+    """
+    wanted = {*_terms(searchable(query))} - _STOP_WORDS
+    words = word_spans(content)
+    if not wanted or len(words) <= MAX_WORDS:
+        return None
+    pieces = list(_pieces(content, words))
+    found = [wanted & set(_terms(searchable(content[start:end]))) for start, end, _ in pieces]
+    frequency = Counter(term for terms in found for term in terms)
+    if not frequency:
+        return None
+    worth = [sum(math.log1p(len(pieces) / frequency[term]) for term in terms) for terms in found]
+    first, last = _grown(worth.index(max(worth)), [count for _, _, count in pieces])
+    start, end = pieces[first][0], pieces[last][1]
+    counted = sum(count for _, _, count in pieces[first : last + 1])
+    return Passage(content[start:end], start, end, counted)
+
+
+def _grown(best: int, counts: Sequence[int]) -> tuple[int, int]:
+    """Return the first and the last piece around the best one that together fit into a passage."""
+    first = last = best
+    room = MAX_WORDS - counts[best]
+    grew = True
+    while grew:
+        grew = False
+        if first > 0 and counts[first - 1] <= room:
+            first -= 1
+            room -= counts[first]
+            grew = True
+        if last + 1 < len(counts) and counts[last + 1] <= room:
+            last += 1
+            room -= counts[last]
+            grew = True
+    return first, last
+
+
+def _pieces(content: str, words: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
+    """Yield where each sentence, or piece of a long one, begins and ends, and its words."""
+    at = 0
+    for start, end in sentence_spans(content):
+        begin = at
+        while at < len(words) and words[at][0] < end:
+            at += 1
+        step = at - begin if at - begin <= MAX_WORDS else _PIECE_WORDS
+        firsts = range(begin, at, step) if at > begin else [begin]  # a line of dashes has no word
+        cuts = [start, *(words[first][0] for first in firsts[1:]), end]
+        for first, (left, right) in zip(firsts, pairwise(cuts), strict=True):
+            yield left, right, min(step, at - first)
+
+
+def _terms(text: str) -> Iterator[str]:
+    """Return the words of a text in the form in which they are compared."""
+    plain = text.casefold()
+    if plain.isascii():
+        terms = _TERM.findall(plain)
+    else:
+        plain = unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFD", plain)))
+        terms = "".join(map(_in_term, plain)).split()
+    return map(_singular, terms)
+
+
+@cache
+def _in_term(character: str) -> str:
+    """Return a character that belongs to words, vowel signs too, and a space for any other."""
+    return character if unicodedata.category(character)[0] in "LNM" else " "
+
+
+def _singular(word: str) -> str:
+    """Return an English word without the ending of its plural, roughly."""
+    if len(word) > 4 and word.endswith("ies"):
+        return f"{word[:-3]}y"
+    if len(word) > 4 and word.endswith(("ses", "xes", "zes", "ches", "shes")):
+        return word[:-2]
+    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word

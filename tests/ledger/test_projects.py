@@ -1,0 +1,81 @@
+"""What a project's context shows: its newest memories, by one range of an index."""
+
+from __future__ import annotations
+
+import pytest
+
+from engram import StubLLMAdapter
+from engram.ledger import Ledger
+
+
+@pytest.fixture
+def ledger(path, clock):
+    with Ledger(path, clock=clock) as ledger:
+        yield ledger
+
+
+def remember(memory, text, project):
+    return memory.observe(text, metadata={"project_path": project})
+
+
+def shown(ledger, project):
+    return [(one.id, one.content) for one in ledger.recent(project)]
+
+
+def test_a_fact_belongs_where_all_its_episodes_do(memory, ledger):
+    a, b = remember(memory, "tea", "/p/a"), remember(memory, "coffee", "/p/b")
+    nobodys = memory.observe("water")
+    fact = memory.assert_fact("Ann", "drinks", "tea", source=a)
+    memory.assert_fact("Bob", "drinks", "water", source=nobodys)
+    assert shown(ledger, "/p/a") == [(a, "tea"), (f"fact:{fact}", "Ann drinks tea")]
+    assert shown(ledger, "/p/b") == [(b, "coffee")]
+    [_, context] = ledger.recent("/p/a")
+    assert (context.layer, context.memory_type, context.truncated) == ("semantic", "fact", False)
+
+
+def test_a_fact_of_two_projects_belongs_to_neither(open_memory, ledger, clock):
+    facts = [{"subject": "Ann", "predicate": "likes", "object": "tea", "confidence": 0.9}]
+    memory = open_memory(llm=StubLLMAdapter(facts=facts))
+    remember(memory, "tea", "/p/a")
+    remember(memory, "more tea", "/p/b")
+    memory.reflect()
+    assert [one.memory_type for one in ledger.recent("/p/a")] == ["narrative"]
+    clock.advance(seconds=1)
+    remember(memory, "tea once more", "/p/a")
+    memory.reflect()
+    [newest, *_] = ledger.recent("/p/a")
+    assert newest.content in {"Ann likes tea", "tea once more"}
+    assert sorted(one.memory_type for one in ledger.recent("/p/a")) == [
+        "fact",
+        "narrative",
+        "narrative",
+    ]
+
+
+def test_a_fact_that_ended_is_not_shown_and_comes_back(memory, ledger):
+    # As a reflection leaves them: the second takes the first one's place, in one store.
+    episode = remember(memory, "she moved", "/p/a")
+    rome = memory.assert_fact("Ann", "lives in", "Rome", source=episode)
+    oslo = memory.assert_fact("Ann", "lives in", "Oslo", source=episode)
+    facts = memory._store.facts
+    with memory._store.writing():
+        old, new = (facts.get(uid, None)[0] for uid in (rome, oslo))
+        facts.supersede(old, new, 0)
+    assert {uid for uid, _ in shown(ledger, "/p/a")} == {episode, f"fact:{oslo}"}
+    memory.forget_fact(oslo)
+    assert {uid for uid, _ in shown(ledger, "/p/a")} == {episode, f"fact:{rome}"}
+    assert memory.check() == []
+
+
+def test_a_context_takes_one_range_of_an_index(memory, ledger):
+    remember(memory, "tea", "/p/a")
+    ledger.recent("/p/a")
+    with ledger._reading() as store:
+        plan = store._connection.execute(
+            "EXPLAIN QUERY PLAN SELECT recorded_at, uid, memory FROM project_memory"
+            " WHERE project = ? AND kind = ? ORDER BY recorded_at DESC, uid LIMIT ?",
+            (b"\0" * 16, 0, 8),
+        ).fetchall()
+    assert [row[3] for row in plan] == [
+        "SEARCH project_memory USING PRIMARY KEY (project=? AND kind=?)"
+    ]
