@@ -44,6 +44,10 @@ COMMANDS: Final = {
         "demo:demo",
         "Remember a conversation of 30 turns and answer three questions from it.",
     ),
+    "dormant": (
+        "dormant:dormant",
+        "Review, inspect and judge what searches might have shown of dormant memories.",
+    ),
     "events": (
         "events:events",
         "Check logs of events.",

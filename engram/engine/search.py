@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
 from engram import arguments
 from engram.config import Retrieval
 from engram.embedding import resolve_reranker
-from engram.engine.session import Session
+from engram.engine.dormancy import DormantShadow
 from engram.errors import EngramError, InvalidArgument
 from engram.retrieval.answers import Answers
 from engram.retrieval.question import Question
@@ -18,6 +18,7 @@ from engram.retrieval.report import explanation
 from engram.retrieval.search import Search
 
 if TYPE_CHECKING:
+    from engram.config import DormantRecall
     from engram.embedding import Embedder, Reranker
     from engram.retrieval.search import SearchHit
 
@@ -33,7 +34,7 @@ _HALF_LIFE: Final = 30.0
 _LOG = logging.getLogger("engram.search")
 
 
-class MemorySearch(Session):
+class MemorySearch(DormantShadow):
     """The calls that search with a reranker."""
 
     @cached_property
@@ -52,6 +53,7 @@ class MemorySearch(Session):
         settings: Retrieval | None = None,
         cross_encoder: str = DEFAULT_CROSS_ENCODER,
         half_life_days: float = _HALF_LIFE,
+        dormant: DormantRecall | None = None,
     ) -> list[SearchHit]:
         """Return the memories that answer a query, as sure of it as `settings` ask for.
 
@@ -67,6 +69,9 @@ class MemorySearch(Session):
                 embedder's own token vectors are compared.
             half_life_days: Days in which the weight of an episode's age halves, before the
                 reranker.
+            dormant: In mode "shadow" the search also notes what it might have shown of memories
+                that nobody asked about for long, see `engram.config.DormantRecall`. That changes
+                no answer and shows in `Ledger.review_dormant`.
 
         Raises:
             InvalidArgument, InvalidType: An argument is refused.
@@ -81,6 +86,11 @@ class MemorySearch(Session):
         if hits is None:
             hits = self._run(asked, cross_encoder, explain=False)[0]
             self._answers.put(key, change, hits, asked.settings.search_cache_size)
+        if dormant is not None:
+            # Before the access is noted: what lay dormant until now counts as looked at.
+            answered = {hit.key for hit in hits}
+            reranker = partial(self._reranker, cross_encoder)
+            self._evaluate_dormant(asked.question.text, answered, reranker, dormant)
         self._note_access(hits)
         return list(hits)
 

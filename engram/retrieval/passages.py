@@ -17,7 +17,7 @@ from engram.storage.segment import searchable, word_spans
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["MAX_WORDS", "Passage", "best_passage"]
+__all__ = ["MAX_WORDS", "STOP_WORDS", "Passage", "best_passage"]
 
 MAX_WORDS = 160
 """Words a passage may have; a text of no more has none."""
@@ -25,7 +25,7 @@ MAX_WORDS = 160
 _PIECE_WORDS = 40  # what a sentence is cut into that alone is longer than a passage
 _TERM = re.compile(r"[^\W_]+")
 _MARKS = re.compile("[\u0300-\u036f]")
-_STOP_WORDS = frozenset(
+STOP_WORDS = frozenset(
     _TERM.findall("""
     a about after all also am an and any are as at be been before being but by can could did do does
     doing done for from get got had has have having he her here him his how i if in into is it its
@@ -36,6 +36,7 @@ _STOP_WORDS = frozenset(
     d didn doesn don isn ll m re s t ve wasn
     """)
 )
+"""English words that say nothing of what a text is about."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def best_passage(query: str, content: str) -> Passage | None:
     Returns:
         The passage; None where the text is no longer than one, or has none of the query's words.
     """
-    wanted = {*_terms(searchable(query))} - _STOP_WORDS
+    wanted = {*_terms(searchable(query))} - STOP_WORDS
     words = word_spans(content)
     if not wanted or len(words) <= MAX_WORDS:
         return None

@@ -257,23 +257,14 @@ class Connection:
             yield
 
     @contextmanager
-    def writing(self, *, wait: bool = True) -> Iterator[None]:
+    def writing(self, *, wait: float | None = None) -> Iterator[None]:
         """Commit everything inside at once, or nothing of it when an exception leaves.
 
         Args:
-            wait: Whether to wait for the busy timeout while another connection writes.
+            wait: Seconds to wait for another connection's lock; None is the busy timeout.
         """
-        if wait:
-            with self._transaction("BEGIN IMMEDIATE"):
-                yield
-            return
-        with self._turn():
-            self._connection.set_busy_timeout(0)
-            try:
-                with self._transaction("BEGIN IMMEDIATE"):
-                    yield
-            finally:
-                self._connection.set_busy_timeout(int(self._busy_timeout * 1000))
+        with self._transaction("BEGIN IMMEDIATE", wait):
+            yield
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -285,9 +276,10 @@ class Connection:
             yield
 
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[None]:
+    def _transaction(self, begin: str, wait: float | None = None) -> Iterator[None]:
         with self._turn():
-            self._connection.execute(begin)
+            with self._patience(wait):
+                self._connection.execute(begin)
             self._begun += 1
             try:
                 yield
@@ -299,6 +291,17 @@ class Connection:
                 raise
             finally:
                 self._let_go()
+
+    @contextmanager
+    def _patience(self, wait: float | None) -> Iterator[None]:
+        """Wait so many seconds for another connection's lock, None for the busy timeout."""
+        if wait is not None:
+            self._connection.set_busy_timeout(int(wait * 1000))
+        try:
+            yield
+        finally:
+            if wait is not None:
+                self._connection.set_busy_timeout(int(self._busy_timeout * 1000))
 
     def _let_go(self) -> None:
         """Close what was read in part: it would hold the snapshot of a transaction that is over.

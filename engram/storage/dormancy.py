@@ -2,10 +2,82 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from engram.storage import uids
+from engram.storage.projects import INELIGIBLE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engram.config import DormantRecall
     from engram.storage.connection import Connection
+
+DAY: Final = 86_400_000_000
+"""A day in microseconds."""
+
+_EVENT = (
+    "SELECT d.id, d.sequence, d.created_at, e.uid, d.outcome, d.candidate_count, d.relevance,"
+    " d.bonus, d.dormant_days, d.overlap_count, d.query_term_count, d.shown_at, d.feedback,"
+    " d.feedback_at, d.rerank_score, d.algorithm, d.episode"
+    " FROM dormant_event AS d LEFT JOIN episode AS e ON e.id = d.episode"
+)
+_OF_INELIGIBLE = (
+    "SELECT d.episode FROM dormant_event AS d"  # noqa: S608
+    " CROSS JOIN episode AS e ON e.id = d.episode"
+    f" WHERE {INELIGIBLE.format('e')}"
+)
+
+
+class Event(NamedTuple):
+    """What one search found among dormant memories; times in microseconds.
+
+    Attributes:
+        id: Its public id.
+        sequence: Its place among all events ever.
+        created_at: When the search was.
+        memory_id: The memory that might have been shown, None where none might.
+        outcome: "candidate" or "none".
+        candidate_count: The nearest dormant memories that were looked at.
+        relevance: Cosine of the memory and the query.
+        bonus: What its rest added to that.
+        dormant_days: Days since it was made, recalled or used.
+        overlap_count: Terms of the query that are words of it.
+        query_term_count: Terms of the query.
+        shown_at: When somebody first read it here.
+        feedback: What they thought of it.
+        feedback_at: When they said so.
+        rerank_score: What the reranker thought of it.
+        algorithm: How all that was determined.
+        episode: The memory's key.
+    """
+
+    id: str
+    sequence: int
+    created_at: int
+    memory_id: str | None
+    outcome: str
+    candidate_count: int
+    relevance: float | None
+    bonus: float | None
+    dormant_days: float | None
+    overlap_count: int | None
+    query_term_count: int | None
+    shown_at: int | None
+    feedback: str | None
+    feedback_at: int | None
+    rerank_score: float | None
+    algorithm: str
+    episode: int | None
+
+
+class Content(NamedTuple):
+    """What there is to read of a memory."""
+
+    content: str
+    source_type: str
+    metadata: dict[str, Any]
 
 
 class Dormancy:
@@ -13,3 +85,104 @@ class Dormancy:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+
+    def prune(self, settings: DormantRecall, now: int) -> None:
+        """Remove the events that are too old or too many, and what is about ineligible memories.
+
+        Args:
+            settings: What is kept, and how long.
+            now: The time, in microseconds.
+        """
+        execute = self._connection.execute
+        execute("DELETE FROM dormant_event WHERE created_at < ?", (_oldest(settings, now),))
+        execute(f"DELETE FROM dormant_state WHERE episode IN ({_OF_INELIGIBLE})")  # noqa: S608
+        execute(f"DELETE FROM dormant_event WHERE episode IN ({_OF_INELIGIBLE})")  # noqa: S608
+        execute(
+            "DELETE FROM dormant_event WHERE sequence <="
+            " (SELECT sequence FROM dormant_event ORDER BY sequence DESC LIMIT 1 OFFSET ?)",
+            (settings.log_max_events,),
+        )
+
+    def events(self, settings: DormantRecall, now: int, limit: int) -> list[Event]:
+        """Return the newest events that `prune` would leave, newest first; changes nothing."""
+        rows = self._connection.execute(
+            f"{_EVENT} WHERE d.created_at >= ?"
+            f" AND (d.episode IS NULL OR NOT {INELIGIBLE.format('e')})"
+            " ORDER BY d.sequence DESC LIMIT ?",
+            (_oldest(settings, now), min(limit, settings.log_max_events)),
+        )
+        return list(_events(rows))
+
+    def event(self, event_id: str) -> Event | None:
+        """Return an event, None where there is none of this id; `prune` first."""
+        rows = self._connection.execute(f"{_EVENT} WHERE d.id = ?", (event_id,))
+        return next(_events(rows), None)
+
+    def content(self, episode: int) -> Content:
+        """Return what there is to read of an episode that exists."""
+        row: Any = self._connection.execute(
+            "SELECT content, coalesce(source_type, provenance), metadata FROM episode WHERE id = ?",
+            (episode,),
+        ).get
+        content, source_type, metadata = row
+        return Content(content, source_type, {} if metadata is None else json.loads(metadata))
+
+    def show(self, event: Event, now: int, cooldown_until: int) -> None:
+        """Note that the memory of an event was read here, and let it rest at least until then."""
+        self._connection.execute(
+            "UPDATE dormant_event SET shown_at = coalesce(shown_at, ?) WHERE sequence = ?",
+            (now, event.sequence),
+        )
+        self.rest(event.episode, cooldown_until, shown_at=now)
+
+    def judge(self, event: Event, category: str, now: int, cooldown_until: int) -> None:
+        """Note what was thought of the memory of an event, and let it rest at least until then."""
+        self._connection.execute(
+            "UPDATE dormant_event SET feedback = ?, feedback_at = ? WHERE sequence = ?",
+            (category, now, event.sequence),
+        )
+        self.rest(event.episode, cooldown_until, used_at=now if category == "useful" else None)
+
+    def rest(
+        self,
+        episode: int | None,
+        until: int,
+        *,
+        retrieved_at: int | None = None,
+        shown_at: int | None = None,
+        used_at: int | None = None,
+    ) -> None:
+        """Let a memory rest at least until a time, and note when what happened to it.
+
+        Args:
+            episode: Its key.
+            until: In microseconds, like the others.
+            retrieved_at: When an evaluation chose it; None leaves what is noted, like the others.
+            shown_at: When somebody read it here.
+            used_at: When it helped.
+        """
+        self._connection.execute(
+            "INSERT INTO dormant_state (episode, retrieved_at, shown_at, used_at, cooldown_until)"
+            " VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+            " retrieved_at = coalesce(excluded.retrieved_at, retrieved_at),"
+            " shown_at = coalesce(excluded.shown_at, shown_at),"
+            " used_at = coalesce(excluded.used_at, used_at),"
+            " cooldown_until = max(cooldown_until, excluded.cooldown_until)",
+            (episode, retrieved_at, shown_at, used_at, until),
+        )
+
+
+def micros(days: float) -> int:
+    """Return a number of days in microseconds."""
+    return round(days * DAY)
+
+
+def _oldest(settings: DormantRecall, now: int) -> int:
+    return now - micros(settings.log_retention_days)
+
+
+def _events(rows: Any) -> Iterator[Event]:
+    for row in rows:
+        event = Event(*row)
+        uid: Any = event.memory_id
+        yield event if uid is None else event._replace(memory_id=uids.from_stored(uid))

@@ -16,6 +16,7 @@ from engram.storage.changes import Changes
 from engram.storage.columns import Columns
 from engram.storage.connection import MAPPED, Connection
 from engram.storage.consistency import Consistency
+from engram.storage.dormant_evaluation import DormantEvaluation
 from engram.storage.embedding_models import EmbeddingModels
 from engram.storage.embeddings import Embeddings
 from engram.storage.episodes import Episodes, NewEpisode
@@ -109,6 +110,7 @@ class Store:
         self.facts = Facts(self._connection, self._agents, self._changes, self.projects)
         self.graph = Graph(self._connection, self._agents, self._changes)
         self.reflections = Reflections(self._connection, self._agents)
+        self.dormancy = DormantEvaluation(self._connection)
         self._access = AccessLog(self._connection)
         self._lifecycle = Lifecycle(self._connection, self._changes, self.projects)
         self.erasure = EntityErasure(
@@ -121,9 +123,13 @@ class Store:
         """Hold one snapshot: every read inside sees the same commits."""
         return self._connection.reading()
 
-    def writing(self) -> AbstractContextManager[None]:
-        """Commit everything inside at once, or nothing when an exception leaves."""
-        return self._connection.writing()
+    def writing(self, *, wait: float | None = None) -> AbstractContextManager[None]:
+        """Commit everything inside at once, or nothing when an exception leaves.
+
+        Args:
+            wait: Seconds to wait for another connection's lock; None is the busy timeout.
+        """
+        return self._connection.writing(wait=wait)
 
     def model(self) -> StoredModel | None:
         """Return the model of the vectors that are searched, None while there is none."""
@@ -246,7 +252,7 @@ class Store:
             Busy: Another connection writes; the entries go on waiting.
         """
         if self._access.waiting:
-            with self._connection.writing(wait=wait):
+            with self.writing(wait=None if wait else 0.0):
                 written = self._access.write()
                 last = self._connection.last_id  # of the recalls, whose ids are consecutive
                 strengthened = [self.graph.strengthen(r.episodes, r.agent) for r in written]

@@ -23,6 +23,7 @@ COMMANDS = [
     "contradictions",
     "decay",
     "demo",
+    "dormant",
     "events",
     "export",
     "facts",
@@ -44,7 +45,7 @@ COMMANDS = [
     "verify",
     "why",
 ]
-GROUPS = ("events", "models")
+GROUPS = ("dormant", "events", "models")
 
 
 def process(*arguments, **options):

@@ -4,6 +4,8 @@
 CREATE INDEX episode_unavailable ON episode (id)
     WHERE coalesce(forgotten_at, invalidated_at, nullif(status, 'active')) IS NOT NULL;
 CREATE INDEX episode_by_layer ON episode (layer, forgotten_at) WHERE layer <> 'episodic';
+-- What lies dormant was recorded long ago.
+CREATE INDEX episode_by_recording ON episode (recorded_at);
 CREATE INDEX entity_by_name ON entity (name COLLATE NOCASE);
 CREATE INDEX alias_by_name ON entity_alias (alias COLLATE NOCASE);
 CREATE INDEX fact_by_subject_name ON fact (subject COLLATE NOCASE);
