@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 # Only to end a test that would hang for ever.
-PATIENCE = 120
+PATIENCE = 60
 
 ISOLATED = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "ANTHROPIC_API_KEY", "OPENAI_API_KEY")
 
@@ -92,7 +92,11 @@ class Worker:
     def finish(self) -> tuple[list[bytes], int, str]:
         """Close its stdin; what it still says, its exit code and what it wrote to stderr."""
         rest, err = self.process.communicate(timeout=PATIENCE)
-        return (self._unread + rest).splitlines(keepends=True), self.process.returncode, err.decode()
+        return (
+            (self._unread + rest).splitlines(keepends=True),
+            self.process.returncode,
+            err.decode(),
+        )
 
 
 def batch(config: Path, data: bytes, **variables: str) -> list[Any]:

@@ -44,7 +44,8 @@ class Searching:
             EngramError: The store or a model cannot be used.
         """
         query, options = self._checked(asked)
-        return [_row(hit) for hit in self._opened().search(query, **options)]
+        hits = self._opened().search(query, dormant=self._settings.dormant_recall, **options)
+        return [_row(hit) for hit in hits]
 
     def explain(self, asked: Search) -> dict[str, object]:
         """Return what answers a query, and a report on how it was found.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from engram._version import __version__
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
     from engram.api.operations import (
         Arguments,
+        DormantFeedback,
+        DormantInspect,
+        DormantReview,
         EvidenceGet,
         EvidenceList,
         EvidencePut,
@@ -56,6 +60,7 @@ class Service:
         kept = Ledger if self._backend == "sqlite" else _NoLedger
         self._ledger = kept(loaded.settings.db_path, clock=clock)
         self._searching = Searching(loaded.settings, self._ledger, clock)
+        self._dormant = loaded.settings.dormant_recall
         self._calls: dict[str, Callable[[Any], object]] = {
             "operations": self._operations,
             "status": self._status,
@@ -63,6 +68,9 @@ class Service:
             "recall": self._recall,
             "search": self._searching.search,
             "search_explain": self._searching.explain,
+            "dormant_review": self._dormant_review,
+            "dormant_inspect": self._dormant_inspect,
+            "dormant_feedback": self._dormant_feedback,
             "session_resume": self._session_resume,
             "session_checkpoint": self._session_checkpoint,
             "evidence_put": self._evidence_put,
@@ -119,13 +127,25 @@ class Service:
             "pid": os.getpid(),
             "started_at": self._started,
             "storage_backend": self._backend,
-            "dormant_mode": self._loaded.settings.dormant_recall.mode,
+            "dormant_mode": self._dormant.mode,
             "automatic_capture": False,
             "connection_scope": _SCOPE,
         }
 
     def _config_show(self, arguments: NoArguments) -> dict[str, object]:
         return {"version": __version__, **self._loaded.report()}
+
+    def _dormant_review(self, arguments: DormantReview) -> list[dict[str, object]]:
+        events = self._ledger.review_dormant(arguments.limit, settings=self._dormant)
+        return [asdict(event) for event in events]
+
+    def _dormant_inspect(self, arguments: DormantInspect) -> dict[str, object]:
+        return asdict(self._ledger.inspect_dormant(arguments.event_id, settings=self._dormant))
+
+    def _dormant_feedback(self, arguments: DormantFeedback) -> dict[str, object]:
+        event, category = arguments.event_id, arguments.category
+        self._ledger.judge_dormant(event, category, settings=self._dormant)
+        return {"event_id": event, "feedback": category}
 
     def _recall(self, arguments: Recall) -> dict[str, object]:
         return self._context(arguments.project_id, None, arguments.limit)

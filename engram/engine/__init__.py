@@ -15,9 +15,6 @@ __all__ = ["Engram"]
 
 
 class Engram(
-<<<<<<< HEAD
-    EpisodeMemory, MemorySearch, FactMemory, Cognition, Erasure, Transfer, Remembering, Reembedding
-=======
     EpisodeMemory,
     MemorySearch,
     FactMemory,
@@ -26,7 +23,6 @@ class Engram(
     Transfer,
     Remembering,
     Reembedding,
->>>>>>> main
 ):
     """A memory in one SQLite file.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -15,11 +16,17 @@ from workers import PATIENCE, environment, program
 
 STATUS = b'{"id":1,"operation":"status"}\n'
 
-# Native code that keeps the thread, and gives no signal handler of Python's a chance to run.
-ASLEEP = """
-import ctypes
+# Native code that goes on whatever signal comes, so that no handler of Python's gets to run.
+BUSY = """
+import hashlib
+import os
 import engram.ledger
-engram.ledger.Ledger.totals = lambda ledger: ctypes.CDLL(None).sleep(600)
+
+def totals(ledger):
+    os.write(2, b"busy\\n")
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
+
+engram.ledger.Ledger.totals = totals
 """
 
 
@@ -171,78 +178,55 @@ def test_a_signal_ends_it_while_it_waits(worker, number):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_in_the_middle_of_native_code(store, start, tmp_path, number):
-    worker = start(**planted(tmp_path, ASLEEP))
+    worker = start(**planted(tmp_path, BUSY))
     worker.result("operations")
     worker.send(STATUS)
-    wait_until_asleep(worker.process.pid)
+    assert worker.process.stderr.readline() == b"busy\n"
     worker.process.send_signal(number)
     assert ended(worker.process) == 128 + number
 
 
 def test_it_ends_when_nobody_reads_its_answers(store, start, tmp_path):
-    worker = start(**planted(tmp_path, ASLEEP))
+    worker = start(**planted(tmp_path, BUSY))
     worker.result("operations")
     worker.send(STATUS)
-    wait_until_asleep(worker.process.pid)
+    assert worker.process.stderr.readline() == b"busy\n"
     worker.process.stdout.close()
     assert ended(worker.process) == 128 + signal.SIGTERM
 
 
 PARENT = """
-import subprocess, sys
-worker = subprocess.Popen(sys.argv[1:], stdout=sys.stdout)
+import signal, subprocess, sys
+worker = subprocess.Popen(sys.argv[1:])
 print(worker.pid, file=sys.stderr, flush=True)
-input()
+signal.pause()
 """
 
 
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "busy"])
 def test_it_ends_with_its_parent(store, config, tmp_path, busy):
     """Also when somebody else keeps both of its pipes open, as this test does."""
-    variables = planted(tmp_path, ASLEEP) if busy else {}
-    ours, theirs = os.pipe()
     with subprocess.Popen(
         [sys.executable, "-c", PARENT, *program("--config", str(config), "api")],
         stdin=subprocess.PIPE,
-        stdout=theirs,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=environment(tmp_path, **variables),
+        env=environment(tmp_path, **(planted(tmp_path, BUSY) if busy else {})),
+        bufsize=0,
     ) as parent:
-        os.close(theirs)
         worker = int(parent.stderr.readline())
         # Once it answers it has seen who its parent is.
-        parent.stdin.write(b'{"id":1,"operation":"operations"}\n')
-        parent.stdin.flush()
-        assert os.read(ours, 8)
+        parent.stdin.write(b'{"id":1,"operation":"config_show"}\n')
+        assert parent.stdout.readline().startswith(b'{"id":1,"result":')
         if busy:
             parent.stdin.write(STATUS)
-            parent.stdin.flush()
-            wait_until_asleep(worker)
+            assert parent.stderr.readline() == b"busy\n"
         watched = os.pidfd_open(worker)
         parent.kill()
-        # Its stdin is still open: closing it comes later.
-        wait_until_gone(watched)
-    os.close(ours)
-
-
-def wait_until_gone(watched: int) -> None:
-    import select
-
-    poll = select.poll()
-    poll.register(watched, select.POLLIN)
-    assert poll.poll(PATIENCE * 1000)
-    os.close(watched)
-
-
-def wait_until_asleep(pid: int) -> None:
-    """Until its main thread sleeps in native code: in no system call that a read would be in."""
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        with open(f"/proc/{pid}/wchan", encoding="ascii") as channel:
-            if "nanosleep" in channel.read():
-                return
-        os.sched_yield()
-    pytest.fail("it never slept")
+        gone = select.poll()
+        gone.register(watched, select.POLLIN)
+        assert gone.poll(PATIENCE * 1000)
+        os.close(watched)
 
 
 def test_the_end_of_input_ends_it_after_all_answers(worker):
