@@ -8,7 +8,6 @@ and a `hint` that says the way out. Where the documented interface promises a bu
 from __future__ import annotations
 
 import sqlite3
-from typing import ClassVar
 
 __all__ = [
     "Busy",
@@ -29,9 +28,12 @@ __all__ = [
     "ModelMissing",
     "NotAStore",
     "NotFound",
+    "ProcessLost",
+    "RequestFailed",
     "ScopeError",
     "StoreFull",
     "StoreTooNew",
+    "TimedOut",
 ]
 
 
@@ -43,7 +45,7 @@ class EngramError(Exception):
         hint: What to do about it; empty when the message already says so.
     """
 
-    code: ClassVar[str] = "engram_error"
+    code: str = "engram_error"
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message, hint)
@@ -176,3 +178,31 @@ class LLMReplyError(EngramError, ValueError):
 
 class FactIncomplete(LLMReplyError, KeyError):
     """A fact that an adapter returned lacks its subject, predicate or object."""
+
+
+class RequestFailed(EngramError):
+    """The process answered that there is no result.
+
+    Args:
+        code: One of the protocol's codes, such as "invalid_params" or "operation_failed".
+        message: The process's sentence about it.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class ProcessLost(EngramError, ConnectionError):
+    """The process cannot be started, ended before it answered, or does not speak the protocol.
+
+    Whether it did what was asked is not known.
+    """
+
+    code = "process_lost"
+
+
+class TimedOut(EngramError, TimeoutError):
+    """The process took too long and was ended; whether it did what was asked is not known."""
+
+    code = "timed_out"

@@ -12,6 +12,10 @@ from engram.cli.failures import Interrupted
 __all__ = ["COMMANDS", "Commands", "Elsewhere"]
 
 COMMANDS: Final = {
+    "api": (
+        "api:api",
+        "Answer requests, one JSON object per line, until stdin ends.",
+    ),
     "assert": (
         "assert_fact:assert_fact",
         "Store the fact SUBJECT PREDICATE OBJECT in the store PATH, which is made when missing.",

@@ -6,7 +6,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engram.errors import NotAStore, StoreTooNew
@@ -36,7 +36,8 @@ class Migration:
 @cache
 def migrations() -> tuple[Migration, ...]:
     """Return every step, oldest first."""
-    folder = resources.files("engram.storage") / "migrations"
+    # Not importlib.resources: it brings modules that take longer than all of this.
+    folder = Path(__file__).with_name("migrations")
     return tuple(
         Migration(int(named[1]), named[2], file.read_text(encoding="utf-8"))
         for file in sorted(folder.iterdir(), key=lambda file: file.name)

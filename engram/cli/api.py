@@ -1,0 +1,25 @@
+"""`engram api`: answer one JSON object per line, for a program that started this one."""
+
+from __future__ import annotations
+
+import click
+
+from engram.api.channel import claim
+from engram.cli.settings import loaded
+
+__all__ = ["api"]
+
+
+@click.command()
+@click.pass_context
+def api(context: click.Context) -> None:
+    """Answer requests, one JSON object per line, until stdin ends.
+
+    Needs --config before the command, with an absolute path. Makes no store; one that is made
+    meanwhile is found.
+    """
+    channel = claim()
+    # After that, for a library may print when it is imported.
+    from engram.api.process import serve  # noqa: PLC0415
+
+    serve(loaded(context, require_file=True), channel)

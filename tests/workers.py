@@ -1,0 +1,109 @@
+"""Drive the real `engram api` process over its pipes."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+# Only to end a test that would hang for ever.
+PATIENCE = 60
+
+ISOLATED = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "ANTHROPIC_API_KEY", "OPENAI_API_KEY")
+
+
+def environment(home: Path, **variables: str) -> dict[str, str]:
+    """The environment of a child process that must not see the settings of who runs the tests."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ISOLATED and not name.startswith("ENGRAM_")
+    }
+    return {**kept, "HOME": str(home), **variables}
+
+
+def program(*arguments: str, before: Sequence[str] = ()) -> list[str]:
+    return [sys.executable, *before, "-m", "engram", *arguments]
+
+
+class Worker:
+    """A running process; what it answers is read line by line."""
+
+    def __init__(self, config: Path, *, before: Sequence[str] = (), **variables: str) -> None:
+        self.process = subprocess.Popen(
+            program("--config", str(config), "api", before=before),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=config.parent,
+            env=environment(config.parent, **variables),
+            bufsize=0,
+        )
+        self._unread = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            stream.close()
+
+    def send(self, data: bytes) -> None:
+        while data:
+            data = data[self.process.stdin.write(data) :]
+
+    def line(self) -> bytes:
+        """The next line of its answers, whole."""
+        while b"\n" not in self._unread:
+            ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE)
+            assert ready, "no answer"
+            part = self.process.stdout.read(65536)
+            assert part, f"it ended: {self.process.stderr.read().decode()}"
+            self._unread += part
+        line, _, self._unread = self._unread.partition(b"\n")
+        return line + b"\n"
+
+    def ask(self, operation: str, /, **params: object) -> Any:
+        """The answer to a request, its id taken off: it has a result or an error."""
+        request = {"id": "asked", "operation": operation, "params": params}
+        self.send(json.dumps(request).encode() + b"\n")
+        answer = json.loads(self.line())
+        assert answer.pop("id") == "asked"
+        return answer
+
+    def result(self, operation: str, /, **params: object) -> Any:
+        answer = self.ask(operation, **params)
+        assert "result" in answer, answer
+        return answer["result"]
+
+    def code(self, operation: str, /, **params: object) -> str:
+        answer = self.ask(operation, **params)
+        assert "error" in answer, answer
+        return answer["error"]["code"]
+
+    def finish(self) -> tuple[list[bytes], int, str]:
+        """Close its stdin; what it still says, its exit code and what it wrote to stderr."""
+        rest, err = self.process.communicate(timeout=PATIENCE)
+        return (
+            (self._unread + rest).splitlines(keepends=True),
+            self.process.returncode,
+            err.decode(),
+        )
+
+
+def batch(config: Path, data: bytes, **variables: str) -> list[Any]:
+    """The answers to all of `data`, sent at once to a process of its own."""
+    with Worker(config, **variables) as worker:
+        out, err = worker.process.communicate(data, timeout=PATIENCE)
+    assert worker.process.returncode == 0, err
+    assert out == b"" or out.endswith(b"\n")
+    assert out.isascii()
+    return [json.loads(line) for line in out.splitlines()]
