@@ -421,6 +421,18 @@ def test_what_only_a_ledger_knows_is_wiped_as_well(memory, clock, path):
     assert b"ylophone" not in every_byte(path)
 
 
+def test_a_sweep_reaches_the_paths_of_facts(memory, path):
+    """A fact is of its source's project, and stays so when the source is forgotten."""
+    source = memory.remember("x", project="/Xylophone/atlas")
+    other = memory.remember("y", project="/projects/atlas")
+    fact = memory.assert_fact("sky", "is", "blue", source=source)
+    memory.assert_fact("sea", "is", "blue", source=other)
+    memory.forget(source)
+    assert memory.forget_entity("xylophone", content_sweep=True).fact_ids == [fact]
+    assert b"ylophone" not in every_byte(path)
+    assert memory.check() == []
+
+
 def test_an_erased_memory_takes_its_lists_and_its_history_along(memory, clock, path):
     uids = [
         memory.remember("x", source_path="/Xylophone/Quetzalcoatl/a.md"),

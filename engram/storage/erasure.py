@@ -232,7 +232,9 @@ class EntityErasure:
         rows = self._connection.execute(_FACTS_FROM, {**about, "episodes": json.dumps(episodes)})
         facts |= {key for (key,) in rows}
         if sweep:
-            texts = self._connection.execute("SELECT id, subject || char(10) || object FROM fact")
+            texts = self._connection.execute(
+                "SELECT id, concat_ws(char(10), subject, object, project_path) FROM fact"
+            )
             facts |= _mentioning_any(names, texts)
         return sorted(facts)
 

@@ -49,7 +49,7 @@ DAMAGE = {
     "UPDATE project_memory SET project = zeroblob(16) WHERE recorded_at ="
     " (SELECT max(recorded_at) FROM project_memory) AND project ="
     " (SELECT min(project) FROM project_memory)": "1 rows in the lists of projects",
-    "UPDATE project_memory SET episode = 99": "6 rows in the lists of projects",
+    "UPDATE project_memory SET memory = 99": "6 rows in the lists of projects",
     "UPDATE episode SET forgotten_at = 1 WHERE content = 'ours'": "1 rows in the lists",
     "UPDATE episode SET quarantined = 1 WHERE content = 'ours'": "1 rows in the lists",
     "UPDATE episode SET forgotten_at = NULL": "1 rows are missing in the lists",
