@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Pair", "PairTokens", "TextTokens"]
 
-_Value = TypeVar("_Value", bound=np.generic[Any])
+_Value = TypeVar("_Value", np.float32, np.int64)
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _PADDING_TOKENS = ("[PAD]", "<pad>")
@@ -66,7 +66,7 @@ class TextTokens:
     def has_letters(self, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Tell which tokens are more than punctuation, bool[n]."""
         tokens = (self._tokenizer.id_to_token(token) for token in ids.tolist())
-        return np.array([any(map(str.isalnum, token)) for token in tokens], np.bool_)
+        return np.array([any(map(str.isalnum, token or "")) for token in tokens], np.bool_)
 
     def _specials(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return what the tokenizer puts before and after a text."""
