@@ -29,7 +29,7 @@ _SENTENCES = 32
 _KEPT_BYTES = 64 << 20
 _KEPT_QUERIES = 16
 _OF_TOKENS = Calibration(slope=11.5, centre=0.42)
-_OF_SENTENCES = Calibration(slope=11.0, centre=0.4)
+_OF_SENTENCES = Calibration(slope=10.0, centre=0.47)
 
 # How near a query comes to these is how near it comes to nothing in particular.
 _BACKGROUND = (
