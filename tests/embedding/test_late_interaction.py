@@ -45,9 +45,9 @@ def test_pooling_the_token_vectors_gives_the_texts_vector(
 def test_every_token_of_a_long_text_has_a_vector_in_its_chunk(
     small: Callable[..., OnnxEmbedder],
 ) -> None:
-    embedder = small()  # chunks of eight tokens
+    embedder = small()  # chunks of at most eight tokens
     long, short, empty = embedder.token_vectors(["a b c " * 10, "a", ""])
-    assert [len(chunk) for chunk in long] == [8, 8, 8, 8, 8] or sum(map(len, long)) >= 30
+    assert [len(chunk) for chunk in long] == [7] * 5  # 30 tokens, neighbours share one
     assert [chunk.shape for chunk in short] == [(1, 4)]
     assert [chunk.shape for chunk in empty] == [(0, 4)]
     assert len(embedder.token_vectors(["a b c " * 10], 2)[0]) == 2

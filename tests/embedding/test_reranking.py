@@ -13,7 +13,6 @@ from engram.embedding.reranking import Reranker, resolve_reranker
 from engram.errors import ModelCorrupt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 BGE = "BAAI/bge-reranker-base"
@@ -73,9 +72,7 @@ def test_a_folder_will_do(tmp_path: Path) -> None:
         resolve_reranker(str(folder), WordEmbedder())
 
 
-def test_a_folder_that_holds_none_is_passed_over(
-    tmp_path: Path, make_folder: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_holds_none_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     reranker = resolve_reranker(str(tmp_path / "empty"), WordEmbedder())
     assert reranker.kind == "late_interaction"
