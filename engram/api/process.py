@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -76,4 +76,4 @@ def _refusal(identifier: Identifier, failure: Failure) -> bytes:
 def _report(error: Exception) -> None:
     """Say on stderr what kind of failure it was: its message may quote what is stored."""
     with suppress(OSError):
-        sys.stderr.write(f"engram api: {type(error).__name__}\n")
+        os.write(2, f"engram api: {type(error).__name__}\n".encode())

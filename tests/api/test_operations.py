@@ -11,27 +11,12 @@ from datetime import UTC, datetime, timedelta
 import dormant
 import pytest
 from stand_ins import WordEmbedder
+from workers import observation
 
 from engram import Engram, __version__
 from engram.ledger import Ledger
 
 CONTEXT = {"project_path", "boundary", "selection", "memories", "checkpoints"}
-
-
-def observation(project: str, **changes: object) -> dict[str, object]:
-    now = time.time()
-    return {
-        "project_id": project,
-        "session_id": "s",
-        "assumption_id": "a",
-        "evidence_id": "e",
-        "outcome": "supported",
-        "observed_at": now,
-        "expires_at": now + 3600,
-        "observation": {"actual": 1},
-        "provenance": {"producer": "p", "check_type": "c"},
-        **changes,
-    }
 
 
 def remembered(store, *contents: str, **options: object) -> list[str]:
