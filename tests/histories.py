@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from engram import ObserveInput
+from engram.ledger import Ledger
 
 
 def fill(open_memory, clock, **options):
@@ -52,6 +53,47 @@ def fill(open_memory, clock, **options):
     for memory in (ann, bob):
         memory._store.flush()
     return ann, bob, nobody
+
+
+def fill_ledger(memory, clock, **options):
+    """Memories of projects with a history, checkpoints and check observations."""
+    ids = [
+        memory.remember("ours", project="/projects/atlas"),
+        memory.remember("a file's", source_path="/projects/atlas/notes/a.md"),
+        memory.remember("hidden", project="/projects/atlas"),
+    ]
+    with Ledger(memory._store._connection.path, clock=clock, **options) as ledger:
+        ledger.hide(ids[2], reason="a doubt of Zoë's")
+        for _ in range(2):
+            ledger.set_status(ids[1], "challenged", reason="twice at once")
+        ledger.restore(ids[1])
+        for task in ("b", "a", "nul\0"):
+            ledger.save_checkpoint("/projects/atlas", task, "built", decisions=["ship", "é"])
+        clock.advance(seconds=1)
+        ledger.save_checkpoint("/projects/atlas", "b", "tested")
+        at = clock.now.timestamp()
+        for name, source in (("second", "memory:nowhere"), ("first", f"memory:{ids[0]}")):
+            receipt = ledger.put_evidence(
+                "/projects/atlas", session_id="s", assumption_id="a", evidence_id=name,
+                outcome="supported", observed_at=at, expires_at=at + 0.1,
+                observation={"ü": [1, 1.0, True]}, provenance={"producer": "k", "check_type": "c"},
+                source_refs=[source, "command:x"],
+            )  # fmt: skip
+            ledger.invalidate(receipt.id, reason="a mistake")
+        ledger.restore(receipt.id)
+    return ids
+
+
+def everything_kept(memory, clock, ids, **options):
+    """What a ledger says of all that `fill_ledger` made."""
+    with Ledger(memory._store._connection.path, clock=clock, **options) as ledger:
+        return (
+            ledger.recent("/projects/atlas"),
+            ledger.recent("/projects/atlas/notes"),
+            ledger.checkpoints("/projects/atlas", limit=20),
+            ledger.list_evidence("/projects/atlas"),
+            [ledger.lifecycle_of(uid) for uid in ids],
+        )
 
 
 def everything(memory) -> tuple[list, list]:

@@ -9,7 +9,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from histories import everything, fill
+from histories import everything, everything_kept, fill, fill_ledger
 from stand_ins import WordEmbedder
 
 from engram import Engram, ObserveInput
@@ -26,7 +26,8 @@ def test_lines_lose_nothing(open_memory, clock, file, tmp_path, key):
     counts = memory.export_lines(file)
     assert counts == {
         "episode": 15, "reflection": 3, "entity": 1, "fact": 6, "succession": 3, "edge": 9,
-        "predicate": 0, "recall_log": 3,
+        "predicate": 0, "recall_log": 3, "session_checkpoint": 0, "check_observation": 0,
+        "lifecycle_change": 0,
     }  # fmt: skip
     embedder = WordEmbedder()
     copy = open_memory(path=tmp_path / "copy.engram", embedder=embedder)
@@ -45,6 +46,96 @@ def test_lines_lose_nothing(open_memory, clock, file, tmp_path, key):
     with copy._store.reading():
         waiting = copy._store.reflections.waiting(None)
     assert [one.episodes for one in waiting] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("key", [None, "pass"])
+def test_lines_lose_nothing_that_a_ledger_keeps(open_memory, clock, file, tmp_path, key):
+    memory = open_memory("ann", key=key)
+    ids = fill_ledger(memory, clock, key=key)
+    counts = open_memory(key=key).export_lines(file)
+    assert counts | {"session_checkpoint": 3, "check_observation": 2, "lifecycle_change": 7} == (
+        counts
+    )
+    copy = open_memory(path=tmp_path / "copy.engram")
+    assert copy.import_lines(file) == counts
+    copy.export_lines(file.with_name("again"))
+    assert file.with_name("again").read_bytes() == file.read_bytes()
+    assert copy.check() == []
+    kept = everything_kept(memory, clock, ids, key=key)
+    assert [len(part) for part in kept] == [2, 1, 3, 1, 3]
+    assert everything_kept(copy, clock, ids) == kept
+    # Once more brings nothing, and is refused where nothing may be skipped.
+    before = copy._store.last_change()
+    assert set(copy.import_lines(file, merge=True).values()) == {0}
+    assert copy._store.last_change() == before
+    assert everything_kept(copy, clock, ids) == kept
+
+
+def test_what_projects_keep_is_no_agents(open_memory, clock, file, other):
+    memory = open_memory("ann")
+    fill_ledger(memory, clock)
+    counts = memory.export_lines(file)
+    assert (counts["episode"], counts["session_checkpoint"]) == (3, 0)
+    assert (counts["check_observation"], counts["lifecycle_change"]) == (0, 0)
+    other.import_lines(file)
+    assert other.check() == []
+
+
+@pytest.mark.parametrize("kind", ["session_checkpoint", "check_observation"])
+def test_a_record_that_is_there_is_refused_or_skipped(open_memory, clock, file, other, kind):
+    fill_ledger(open_memory(), clock)
+    open_memory().export_lines(file)
+    lines = file.read_text(encoding="utf-8").splitlines()
+    line = next(one for one in lines[1:] if json.loads(one)["kind"] == kind)
+    header = json.loads(lines[0]) | {"records": {kind: 1}}
+    file.write_text(f"{json.dumps(header)}\n{line}\n", encoding="utf-8")
+    assert other.import_lines(file)[kind] == 1
+    with pytest.raises(InvalidArgument, match="line 2"):
+        other.import_lines(file)
+    assert other.import_lines(file, merge=True)[kind] == 0
+
+
+def test_a_history_of_nothing_is_left_out(open_memory, clock, file, other):
+    fill_ledger(open_memory(), clock)
+    open_memory().export_lines(file)
+    lines = file.read_text(encoding="utf-8").splitlines()
+    changes = [line for line in lines[1:] if json.loads(line)["kind"] == "lifecycle_change"]
+    header = json.loads(lines[0]) | {"records": {"lifecycle_change": len(changes)}}
+    file.write_text("\n".join([json.dumps(header), *changes]), encoding="utf-8")
+    assert other.import_lines(file)["lifecycle_change"] == 0
+    assert other.check() == []
+
+
+BROKEN_KEPT = [
+    ("session_checkpoint", {"decisions": "{}"}),
+    ("session_checkpoint", {"next_steps": "["}),
+    ("session_checkpoint", {"task": None}),
+    ("session_checkpoint", {"updated_at": 10**18}),
+    ("check_observation", {"id": None}),
+    ("check_observation", {"outcome": "likely"}),
+    ("check_observation", {"observed_at": -1}),
+    ("check_observation", {"expires_at": "soon"}),
+    ("check_observation", {"observation": "[]"}),
+    ("check_observation", {"provenance": '{"a":NaN}'}),
+    ("check_observation", {"source_refs": "{"}),
+    ("check_observation", {"payload_sha256": "AAAA"}),
+    ("check_observation", {"unheard": 1}),
+    ("lifecycle_change", {"memory": 5}),
+    ("lifecycle_change", {"action": None}),
+]
+
+
+@pytest.mark.parametrize(("kind", "change"), BROKEN_KEPT)
+def test_records_of_a_ledger_are_checked(open_memory, clock, file, other, kind, change):
+    fill_ledger(open_memory(), clock)
+    open_memory().export_lines(file)
+    lines = file.read_text(encoding="utf-8").splitlines()
+    [at, *_] = [n for n, line in enumerate(lines) if json.loads(line).get("kind") == kind]
+    lines[at] = json.dumps(json.loads(lines[at]) | change)
+    file.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises((InvalidArgument, InvalidType), match=f"line {at + 1}"):
+        other.import_lines(file)
+    assert other.counts().episodes == 0
 
 
 def test_a_random_history_survives_lines(open_memory, clock, file, tmp_path):

@@ -32,6 +32,10 @@ COMMANDS: Final = {
         "compress:compress",
         "Put summaries in the place of the least important episodes of the store PATH.",
     ),
+    "config": (
+        "config:config",
+        "Check, show and describe the settings.",
+    ),
     "contradictions": (
         "contradictions:contradictions",
         "Print the pairs of active facts in the store PATH that cannot both hold.",
@@ -62,11 +66,11 @@ COMMANDS: Final = {
     ),
     "forget": (
         "forget:forget",
-        "Erase an episode, a fact or an entity, and every trace of it in the file PATH.",
+        "Erase from the file PATH, or hide memories of the configured store.",
     ),
     "import": (
         "import_file:import_file",
-        'Bring what "engram export" wrote to SRC into the store PATH, which is made when missing.',
+        "Bring the file SRC into the store PATH or the configured one, made when missing.",
     ),
     "import-store": (
         "import_file:import_store",
@@ -76,9 +80,17 @@ COMMANDS: Final = {
         "ingest:ingest",
         "Remember every episode of FILE in the store PATH, which is made when missing.",
     ),
+    "init": (
+        "init:init",
+        "Write a new file of settings, and make the store it names.",
+    ),
     "inspect": (
         "inspect:inspect",
         "Print how many episodes, facts, entities and reflections the store PATH holds.",
+    ),
+    "invalidate": (
+        "lifecycle:invalidate",
+        "Say of memories of the configured store that they are not true, which hides them.",
     ),
     "list-agents": (
         "list_agents:list_agents",
@@ -90,7 +102,7 @@ COMMANDS: Final = {
     ),
     "models": (
         "models:models",
-        "List, fetch and check embedding models.",
+        "List, fetch and check models for embedding and reranking.",
     ),
     "observe": (
         "observe:observe",
@@ -115,6 +127,18 @@ COMMANDS: Final = {
     "rekey": (
         "rekey:rekey",
         "Give the store PATH another passphrase, a first one, or with --remove none.",
+    ),
+    "remember": (
+        "remember:remember",
+        "Remember WORDS in the configured store, which is made when missing.",
+    ),
+    "restore": (
+        "lifecycle:restore",
+        "Take back what forget, set-status and invalidate did to memories of the configured store.",
+    ),
+    "set-status": (
+        "lifecycle:set_status",
+        'Give the memory ID of the configured store a STATUS; any but "active" hides it.',
     ),
     "timeline": (
         "timeline:timeline",
@@ -148,8 +172,7 @@ class Elsewhere(click.Command):
     def load(self) -> click.Command:
         """Return the command itself."""
         module, _, attribute = self._place.partition(":")
-        command = getattr(import_module(f"engram.cli.{module}"), attribute)
-        assert isinstance(command, click.Command)  # noqa: S101 - the table is wrong
+        command: click.Command = getattr(import_module(f"engram.cli.{module}"), attribute)
         return command
 
 

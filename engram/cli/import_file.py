@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from engram.cli.configured import configured_store, open_configured
 from engram.cli.failures import MissingFileError
 from engram.cli.files import open_or_make
 from engram.cli.keys import key_file_option, key_option
@@ -13,28 +14,28 @@ from engram.cli.options import json_option, model_option, path_argument
 from engram.cli.output import line, print_counts, print_document
 from engram.cli.progress import progress_bar
 
-_LINES = b'{"format":"engram-lines"'
+_PATH_AND_SRC = 2
 _merge_option = click.option("--merge", is_flag=True, help="Skip what the store has already.")
 
 
 @click.command("import")
-@path_argument
-@click.argument("src")
+@click.argument("files", metavar="[PATH] SRC", nargs=-1, required=True)
 @click.option(
     "--format",
     "file_format",
-    type=click.Choice(("auto", "lines", "json")),
+    type=click.Choice(("auto", "lines", "json", "memories")),
     default="auto",
     show_default=True,
-    help="As for export; auto looks at the file.",
+    help="As for export, or memories of another program; auto looks at the file.",
 )
 @_merge_option
 @model_option
 @key_option
 @json_option
+@click.pass_context
 def import_file(
-    path: str,
-    src: str,
+    context: click.Context,
+    files: tuple[str, ...],
     *,
     file_format: str,
     merge: bool,
@@ -42,24 +43,45 @@ def import_file(
     key: str | None,
     as_json: bool,
 ) -> None:
-    """Bring what "engram export" wrote to SRC into the store PATH, which is made when missing.
+    """Bring the file SRC into the store PATH or the configured one, made when missing.
 
-    All of it or nothing. Everything keeps the agent it had.
+    SRC is what "engram export" wrote, or a file of memories of another program: a JSON document
+    with "memories", or JSON Lines with a memory on each line. Their vectors are taken if --model,
+    or the configured embedding model, made them and is the store's. All of it or nothing.
+    Everything keeps the agent it had.
     """
-    # Before the store is made: a file that is not there makes none.
-    with Path(src).open("rb") as file:
-        begins = file.read(len(_LINES))
-    if file_format == "auto":
-        file_format = "lines" if begins == _LINES else "json"
-    with (
-        open_or_make(path, model=model, key=key) as memory,
-        progress_bar("Importing") as show,
-    ):
-        if file_format == "json":
+    if len(files) > _PATH_AND_SRC:
+        message = "give one PATH and one SRC, or SRC alone"
+        raise click.UsageError(message, context)
+    *path, src = files
+    if not path and model is not None:
+        message = "--model goes with PATH: the settings name the model of the configured store"
+        raise click.UsageError(message, context)
+    # Before the store is made: a file that is not there, or is none of these, makes none.
+    form = _form_of(src, file_format)
+    if path:
+        where, opened, vectors_of = path[0], open_or_make(path[0], model=model, key=key), model
+    else:
+        store, settings = configured_store(context)
+        where, opened = str(store), open_configured(context, key=key)
+        vectors_of = settings.embedding_model
+    with opened as memory, progress_bar("Importing") as show:
+        if form == "json":
             counts = memory.import_json(src, merge=merge)
-        else:
+        elif form == "lines":
             counts = memory.import_lines(src, merge=merge, progress=show)
-    _report(path, src, counts, as_json=as_json)
+        else:
+            counts = memory.import_memories(src, merge=merge, vectors_of=vectors_of, progress=show)
+    _report(where, src, counts, as_json=as_json)
+
+
+def _form_of(src: str, file_format: str) -> str:
+    with Path(src).open("rb") as file:
+        if file_format != "auto":
+            return file_format
+        from engram.transfer.memories import form_of  # noqa: PLC0415 - it imports NumPy
+
+        return form_of(file)
 
 
 @click.command("import-store")

@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
@@ -77,7 +78,9 @@ def ingest(
     started = time.monotonic()
     with _opened(file) as stream:
         episodes = _read(stream, "standard input" if file == "-" else file, file_format)
-        written = _write(path, episodes, agent_id, model, key)
+        # Where it came from makes it a memory of the folders above; a pipe comes from nowhere.
+        source = None if file == "-" else str(Path(file).absolute())
+        written = _write(path, episodes, agent_id, model, key, source)
     seconds = time.monotonic() - started
     if as_json:
         print_document(
@@ -124,6 +127,7 @@ def _write(
     agent_id: str | None,
     model: str | None,
     key: str | None,
+    source: str | None,
 ) -> dict[str | None, int]:
     """Write everything and return how many episodes each agent got, in the order of the file."""
     written: dict[str | None, int] = {}
@@ -136,7 +140,9 @@ def _write(
         for given, group in groupby(episodes.start(), key=itemgetter(0)):
             agent = given if agent_id is None else agent_id
             with open_or_make(path, agent_id=agent, model=model, key=key) as memory:
-                items = (item for _, item in group)
+                items = (
+                    replace(item, source_path=source, source_type="ingest") for _, item in group
+                )
                 while batch := list(islice(items, _BATCH)):
                     _write_batch(memory, batch, done)
                     done += len(batch)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from engram.config import Loaded
 
-__all__ = ["config_file", "loaded"]
+__all__ = ["config_file", "home_file", "loaded"]
 
 _NAME: Final = "config.yaml"
 
@@ -72,10 +72,15 @@ def config_file(context: click.Context, *, require_file: bool = False) -> Path |
     return Path(given)
 
 
+def home_file() -> Path:
+    """Return where a user's own settings are."""
+    return Path(os.path.expanduser("~"), ".config", "engram", _NAME)  # noqa: PTH111 - never raises
+
+
 def _usual_places() -> Iterator[Path]:
     yield Path(_NAME)
     yield Path(__file__).parents[2] / _NAME
-    yield Path(os.path.expanduser("~"), ".config", "engram", _NAME)  # noqa: PTH111 - never raises
+    yield home_file()
 
 
 def _is_file(path: Path) -> bool:

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import yaml
 
-from engram.config.model import RULES, SECTIONS
+from engram.config.model import RULES, SECTIONS, nest
 from engram.errors import InvalidSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["MAX_BYTES", "read"]
+__all__ = ["MAX_BYTES", "read", "write"]
 
 MAX_BYTES: Final = 1 << 20
 """The largest file read; one with all settings has 4 KiB."""
@@ -54,8 +55,9 @@ def read(path: Path) -> dict[str, object]:
         InvalidSettings: The file cannot be read, is no single UTF-8 document of YAML, or has
             another shape than settings have.
     """
-    loader = _Loader(_text(path))
+    text = _text(path)
     try:
+        loader = _Loader(text)
         root = loader.get_single_node()
         return {} if root is None else _Walk(loader).settings(root)
     except yaml.YAMLError as error:
@@ -66,8 +68,27 @@ def read(path: Path) -> dict[str, object]:
     except RecursionError:
         message = "the settings file is nested too deeply"
         raise InvalidSettings(message) from None
-    finally:
-        loader.dispose()
+
+
+def write(path: Path, chosen: Mapping[str, str | float]) -> None:
+    """Write a file that sets everything but what follows from the rest.
+
+    Args:
+        path: The file, replaced.
+        chosen: Values by dotted name, not checked; the others are the defaults.
+
+    Raises:
+        InvalidSettings: A value has characters that no UTF-8 text has.
+        OSError: The file cannot be written.
+    """
+    values = {name: rule.default for name, rule in RULES.items() if not rule.derived}
+    values.update(chosen)
+    text = yaml.safe_dump(nest(values), allow_unicode=True, sort_keys=False)
+    try:
+        path.write_bytes(text.encode())
+    except UnicodeEncodeError:
+        message = "a value holds what is no text"
+        raise InvalidSettings(message) from None
 
 
 def _text(path: Path) -> str:

@@ -39,6 +39,7 @@ class Rule:
         nonblank: A text has something beside spaces.
         nonblank_when: Another setting, and its value that makes a blank text an error.
         secret: No report shows it.
+        derived: It follows from another setting where it is not set.
         used: It has an effect in this engine.
         aliases: Variables of the environment that stand in for its own.
         fallbacks: The variable to read while it is empty, by the value of `llm.backend`.
@@ -54,6 +55,7 @@ class Rule:
     nonblank: bool = False
     nonblank_when: tuple[str, str] | None = None
     secret: bool = False
+    derived: bool = False
     used: bool = False
     aliases: tuple[str, ...] = ()
     fallbacks: Mapping[str, str] = dataclasses.field(default_factory=dict)

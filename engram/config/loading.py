@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from engram.config.dimensions import DIMENSIONS
 from engram.config.fields import check
-from engram.config.model import RULES, SECTIONS, Settings, build
+from engram.config.model import RULES, Settings, build, nest
 from engram.errors import InvalidSettings
 
 if TYPE_CHECKING:
@@ -62,14 +62,9 @@ class Loaded:
 
     def report(self) -> dict[str, object]:
         """Return what may be shown of the settings to anybody: no secrets."""
-        nested: dict[str, object] = {}
-        parts: dict[str, dict[str, object]] = {name: {} for name in SECTIONS}
-        for name, value in self.values().items():
-            section, _, key = name.rpartition(".")
-            (parts[section] if section else nested)[key] = value
         return {
             "config_file": None if self.config_file is None else str(self.config_file),
-            "values": nested | parts,
+            "values": nest(self.values()),
             "sources": dict(self.sources),
             "warnings": list(self.warnings),
             "unused": self.unused,

@@ -27,6 +27,7 @@ __all__ = [
     "Settings",
     "Web",
     "build",
+    "nest",
 ]
 
 _HUB_TOKENS: Final = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
@@ -260,7 +261,10 @@ class Settings(_Section):
         choices=("auto", "mlx", "sentence_transformers", "voyage", "openai", "gemini"),
     )
     embedding_dim: int = setting(
-        384, "Numbers in a vector; follows the embedding model unless it is set.", minimum=1
+        384,
+        "Numbers in a vector; follows the embedding model unless it is set.",
+        minimum=1,
+        derived=True,
     )
     hf_token: str = setting(
         "", "The Hugging Face token for downloads.", secret=True, aliases=_HUB_TOKENS
@@ -296,16 +300,21 @@ RULES: Final[dict[str, Rule]] = {
 """The rule of each setting, by its dotted name."""
 
 
+def nest(values: Mapping[str, object]) -> dict[str, Any]:
+    """Return values by dotted name as a mapping of each section, below those that have none."""
+    top: dict[str, Any] = {}
+    parts: dict[str, dict[str, Any]] = {name: {} for name in SECTIONS}
+    for name, value in values.items():
+        section, _, key = name.rpartition(".")
+        (parts[section] if section else top)[key] = value
+    return top | parts
+
+
 def build(values: Mapping[str, object]) -> Settings:
     """Return the settings with these values, by dotted name, and defaults for the others.
 
     Raises:
         InvalidSettings: A value breaks its rule.
     """
-    top: dict[str, Any] = {}
-    parts: dict[str, dict[str, Any]] = {name: {} for name in SECTIONS}
-    for name, value in values.items():
-        section, _, key = name.rpartition(".")
-        (parts[section] if section else top)[key] = value
-    top |= {name: SECTIONS[name](**part) for name, part in parts.items()}
-    return Settings(**top)
+    nested = nest(values)
+    return Settings(**nested | {name: make(**nested[name]) for name, make in SECTIONS.items()})

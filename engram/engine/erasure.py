@@ -32,7 +32,9 @@ class Erasure(Session):
         Args:
             name: The name, or an alias of it.
             content_sweep: Erase too what only mentions a name: episodes with it as a word of their
-                text or metadata, or as a tag, and facts with it as a word of subject or object.
+                text, metadata or paths, or as a tag; facts with it in subject, object or project;
+                session checkpoints, check observations and entries of a memory's history with it
+                as a word of any of their texts.
 
         Returns:
             What was removed from where; zeros for an unknown name.

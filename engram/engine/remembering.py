@@ -89,6 +89,10 @@ class Remembering(Importing):
             "status": status,
         }
         record = memory_record(ArgumentRow(values, "", now), agent=self._agent, model=None)
+        with self._store.reading():
+            if self._store.episodes.key(record["uid"], None) is not None:
+                message = "memory_id is that of another memory"
+                raise InvalidArgument(message, "leave it out for a new one")
         self._import(lambda: [("episode", "memory_id", record)], None, merge=False)
         return str(record["uid"])
 

@@ -72,7 +72,8 @@ class Transfer(Importing):
 
         Plain text, also from an encrypted store. An instance scoped to an agent exports that
         agent's episodes and edges, the facts it sees, and all entities; another one everything.
-        Vectors, reflections and the access log are not in it: `export_lines` loses nothing.
+        Vectors, reflections, the access log and what a `Ledger` keeps are not in it: `export_lines`
+        loses nothing.
 
         Args:
             dest: The file, replaced at once when all is written.
@@ -153,9 +154,10 @@ class Transfer(Importing):
     ) -> dict[str, int]:
         """Write all there is, losslessly, as JSON Lines, in constant memory.
 
-        Vectors, reflections, recalls and metadata included: importing the file into an empty store
-        and exporting that gives the same bytes. Plain text, also from an encrypted store. An
-        instance scoped to an agent exports what that agent sees, as in `export_json`.
+        Vectors, reflections, recalls, metadata, checkpoints and evidence included: importing the
+        file into an empty store and exporting that gives the same bytes. Plain text, also from an
+        encrypted store. An instance scoped to an agent exports what that agent sees, as in
+        `export_json`; checkpoints, evidence and histories of lifecycles are no agent's.
 
         Args:
             dest: The file, replaced at once when all is written.

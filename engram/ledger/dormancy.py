@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from engram import arguments
+from engram.arguments import label
 from engram.config import DormantRecall
 from engram.errors import InvalidArgument, NotFound
 from engram.ledger.opening import Opening
-from engram.ledger.words import label
 from engram.storage.dormancy import micros
 
 if TYPE_CHECKING:

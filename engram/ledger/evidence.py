@@ -8,10 +8,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from engram import arguments
+from engram.arguments import label
 from engram.errors import InvalidArgument
 from engram.ledger.opening import Opening
 from engram.ledger.sources import MEMORY, Sources
-from engram.ledger.words import label
 from engram.paths import canonical
 from engram.storage.observations import Payload
 

@@ -7,9 +7,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from engram import arguments
+from engram.arguments import label
 from engram.errors import InvalidArgument, InvalidType
 from engram.ledger.opening import Opening
-from engram.ledger.words import label
 from engram.paths import canonical
 from engram.transfer.strict_json import items, parse
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from engram.arguments import label
 from engram.errors import NotFound
 from engram.ledger.opening import Opening
-from engram.ledger.words import label
 
 if TYPE_CHECKING:
     from engram.storage.lifecycle import Found

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import apsw
 import numpy as np
 
+from engram.errors import CorruptStore
 from engram.models import Episode
 from engram.storage import uids
 from engram.storage.filters import UNAVAILABLE
@@ -254,9 +255,15 @@ class Episodes:
             return []
         keys = np.array([row[0] for row in found], dtype=np.int64)
         labels, sources = self._labels.of(keys), self._sources(keys)
-        return [
-            _episode(row, labels.get(row[0], ([], [])), sources.get(row[0], [])) for row in found
-        ]
+        try:
+            return [
+                _episode(row, labels.get(row[0], ([], [])), sources.get(row[0], []))
+                for row in found
+            ]
+        except OverflowError:
+            # In a damaged file a time can be any number.
+            message = "a stored episode is damaged"
+            raise CorruptStore(message, "restore a backup") from None
 
     def _sources(self, keys: NDArray[np.int64]) -> dict[int, list[str]]:
         """Return the ids of the episodes that each summary among the given ones stands for."""

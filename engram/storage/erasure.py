@@ -34,9 +34,30 @@ _COUNTED = {
         "entity",
         "entity_alias",
         "edge",
+        "session_checkpoint",
+        "check_observation",
+        "lifecycle_change",
     )
 } | {"query": "SELECT count(query) FROM recall_log"}
 
+# What JSON says, without the escapes in which it says it.
+_SAYS = "(SELECT group_concat(concat_ws(char(10), key, atom), char(10)) FROM json_tree({}))"
+_BESIDE = (
+    f"concat_ws(char(10), {_SAYS.format('metadata')}, source_path, source_raw, project_path,"
+    " status_reason, invalidated_reason)"
+)
+_SWEPT = {
+    "session_checkpoint": (
+        f"concat_ws(char(10), project_path, task, summary, {_SAYS.format('decisions')},"
+        f" {_SAYS.format('next_steps')}, {_SAYS.format('blockers')})"
+    ),
+    "check_observation": (
+        "concat_ws(char(10), project_path, evidence_id, session_id, assumption_id,"
+        f" {_SAYS.format('observation')}, {_SAYS.format('provenance')},"
+        f" {_SAYS.format('source_refs')})"
+    ),
+    "lifecycle_change": "concat_ws(char(10), action, reason)",
+}
 _NAMED = "(SELECT value FROM json_each(:names))"
 _GONE = "(SELECT value FROM json_each(:episodes))"
 _FACTS_ABOUT = (
@@ -116,10 +137,28 @@ class EntityErasure:
         for entity in entities:
             self._connection.execute("DELETE FROM entity WHERE id = ?", (entity,))
             self._changes.add("forget_entity", entity, entity, now)
+        if content_sweep:
+            self._sweep(names, now)
         self._access.forget_queries(partial(mentions, names=names))
         after = self._count()
         removed = {table: before[table] - after[table] for table in before}
         return Erased(*erased, {table: lost for table, lost in removed.items() if lost})
+
+    def _sweep(self, names: Sequence[str], now: int) -> None:
+        """Erase checkpoints, check observations and changes of lifecycle that mention a name."""
+        gone = 0
+        for table, text in _SWEPT.items():
+            self._connection.execute(
+                f"DELETE FROM {table} WHERE mentions({text}, ?)",  # noqa: S608
+                (json.dumps(names),),
+            )
+            gone += self._connection.changed
+        self._connection.execute(
+            "DELETE FROM lifecycle_change WHERE memory NOT IN (SELECT id FROM check_observation)"
+            " AND memory NOT IN (SELECT uid FROM episode)"
+        )
+        if gone:
+            self._changes.add("forget_text", 0, 0, now)
 
     def _count(self) -> dict[str, int]:
         return {table: self._connection.execute(sql).get for table, sql in _COUNTED.items()}
@@ -157,8 +196,7 @@ class EntityErasure:
             episodes |= _mentioning_any(
                 names,
                 self._connection.execute(
-                    "SELECT id, concat_ws(char(10), metadata, source_path, source_raw) AS beside"
-                    " FROM episode WHERE beside <> ''"
+                    f"SELECT id, {_BESIDE} AS beside FROM episode WHERE beside <> ''"  # noqa: S608
                 ),
             )
         return episodes
@@ -194,7 +232,9 @@ class EntityErasure:
         rows = self._connection.execute(_FACTS_FROM, {**about, "episodes": json.dumps(episodes)})
         facts |= {key for (key,) in rows}
         if sweep:
-            texts = self._connection.execute("SELECT id, subject || char(10) || object FROM fact")
+            texts = self._connection.execute(
+                "SELECT id, concat_ws(char(10), subject, object, project_path) FROM fact"
+            )
             facts |= _mentioning_any(names, texts)
         return sorted(facts)
 

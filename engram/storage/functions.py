@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, cast
 
 import apsw
 
-from engram.storage.folding import folded
+from engram.storage.folding import folded, mentions
 
 
 def add_functions(connection: apsw.Connection) -> None:
-    """Let a connection's SQL use `folded(text)` and `importance_block(place, importance)`."""
+    """Let a connection's SQL use its functions.
+
+    They are `folded(text)`, `mentions(text, names)` with the folded names as a JSON array, and the
+    aggregate `importance_block(place, importance)`.
+    """
     connection.create_scalar_function("folded", _folded, 1, deterministic=True)
+    connection.create_scalar_function("mentions", _mentions, 2, deterministic=True)
     connection.create_aggregate_function("importance_block", _block_of_rows, 2)
 
 
@@ -25,6 +31,12 @@ def _block_of_rows() -> Any:
 def _folded(*values: Any) -> str:
     """Return the folded form of the one value SQL passes."""
     return folded(values[0])
+
+
+def _mentions(*values: Any) -> bool:
+    """Return whether the text SQL passes contains one of the names."""
+    text, names = values
+    return mentions(text, json.loads(names))
 
 
 def occurrences(api: apsw.FTS5ExtensionApi, *_: Any) -> int:

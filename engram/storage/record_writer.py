@@ -12,8 +12,9 @@ from engram.errors import InvalidArgument
 from engram.models import UNKNOWN_PROVENANCE
 from engram.storage import uids
 from engram.storage.importance import UNDECAYED, Importance
+from engram.storage.ledger_records import LedgerRecords
 from engram.storage.projects import Projects
-from engram.storage.records import Column, Record, columns
+from engram.storage.records import Column, Record, TakenError, columns
 from engram.storage.segment import search_text
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ class RecordWriter:
         self._importance: dict[int, float] = {}
         # Edges that were there and became heavier: a set in order.
         self._grown: dict[int, None] = {}
+        ledger = LedgerRecords(connection, self._insert, merge=merge)
         self._add: dict[str, Callable[[Record], bool]] = {
             "episode": self._add_episode,
             "reflection": self._add_reflection,
@@ -86,6 +88,9 @@ class RecordWriter:
             "edge": self._add_edge,
             "predicate": self._add_predicate,
             "recall_log": self._add_recall,
+            "session_checkpoint": ledger.add_checkpoint,
+            "check_observation": ledger.add_observation,
+            "lifecycle_change": ledger.add_change,
         }
         self.written: Counter[str] = Counter()
 
@@ -103,7 +108,7 @@ class RecordWriter:
         """
         try:
             added = self._add[kind](record)
-        except _TakenError:
+        except TakenError:
             message = f"{where}: the store holds this id already"
             raise InvalidArgument(message, "pass merge=True to skip what is there") from None
         except apsw.ConstraintError:
@@ -181,7 +186,7 @@ class RecordWriter:
         if self._key(table, uid) is None:
             return False
         if not self._merge:
-            raise _TakenError
+            raise TakenError
         return True
 
     def _add_episode(self, record: Record) -> bool:
@@ -213,7 +218,7 @@ class RecordWriter:
         ).get
         if before is not None:
             if not self._merge:
-                raise _TakenError
+                raise TakenError
             self._windows.append(before)
             return False
         last = record.get("last_episode")
@@ -326,7 +331,7 @@ class RecordWriter:
         if self._merge:
             return False
         if not self._entities:
-            raise _TakenError
+            raise TakenError
         self._connection.execute(
             "UPDATE edge SET weight = weight + ? WHERE id = ?", (weight, there)
         )
@@ -370,7 +375,3 @@ class RecordWriter:
 
 
 _ENDS = ("episode", "entity", "target", "source")
-
-
-class _TakenError(Exception):
-    """An id is in the store already."""

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 Record = dict[str, Any]
 
+
+class TakenError(Exception):
+    """A record's id is in the store already."""
+
+
 KINDS: Final = (
     "episode",
     "reflection",
@@ -35,6 +40,9 @@ KINDS: Final = (
     "edge",
     "predicate",
     "recall_log",
+    "session_checkpoint",
+    "check_observation",
+    "lifecycle_change",
 )
 """What records there are, in an order in which none names a later one."""
 
@@ -50,6 +58,15 @@ _SCOPES = {
     "edge": _OWN,
     "predicate": "TRUE",
     "recall_log": _OWN,
+    # Projects have these, no agent does.
+    "session_checkpoint": ":agent IS NULL",
+    "check_observation": ":agent IS NULL",
+    "lifecycle_change": ":agent IS NULL",
+}
+# What tells the rows of a table apart, and gives them their order, where that is not a number.
+_KEYS = {
+    "session_checkpoint": "row_number() OVER (ORDER BY t.namespace, t.project_path, t.task)",
+    "check_observation": "t.id",
 }
 # Columns that a record says in another way, or not at all.
 _LEFT_OUT = {
@@ -59,6 +76,7 @@ _LEFT_OUT = {
     "fact": {"id", "superseded_by", "reflection"},
     "fact_source": {"fact", "position"},
     "access_log": {"recall"},
+    "check_observation": set(),
 }
 
 
@@ -189,9 +207,10 @@ class RecordReader:
 
     def _rows(self, table: str) -> Iterator[Record]:
         carried = columns(self._connection, table)
-        selected = ", ".join(["t.id", *(column.selected for column in carried)])
+        key = _KEYS.get(table, "t.id")
+        selected = ", ".join([f"{key} AS key", *(column.selected for column in carried)])
         rows = self._connection.execute(
-            f"SELECT {selected} FROM {table} AS t WHERE {_SCOPES[table]} ORDER BY t.id",  # noqa: S608
+            f"SELECT {selected} FROM {table} AS t WHERE {_SCOPES[table]} ORDER BY key",  # noqa: S608
             {"agent": self._agent},
         )
         inside = getattr(self, f"_in_{table}", None)

@@ -36,11 +36,17 @@ _PARTS = {
     "recall_log": ("results", "access_log"),
 }
 _TEXTS = {"succession": ("fact", "superseded_by"), "reflection": ("last_episode",)}
+_DOCUMENTS: dict[str, dict[str, Callable[[object, str], object]]] = {
+    "check_observation": {"observation": members, "provenance": members, "source_refs": items},
+    "session_checkpoint": {"decisions": items, "next_steps": items, "blockers": items},
+}
 _TIME = re.compile(r"(.*_at|at|valid_from|valid_to|first_seen|last_seen)")
 _NUMBERS = {
     "salience": (0.0, 1.0),
     "emotional_valence": (-1.0, 1.0),
     "confidence": (0.0, 1.0),
+    "observed_at": (0.0, 1e12),
+    "expires_at": (0.0, 1e12),
 }
 _LARGEST = 2**62
 _UNIT = 0.01
@@ -155,6 +161,8 @@ class LineFile:
 
     def _checked(self, kind: str, record: Record, where: str) -> Record:
         checked = self._plain(kind, record, where) if kind != "succession" else {}
+        for name, shape in _DOCUMENTS.get(kind, {}).items():
+            shape(parse(checked[name], f"{where}.{name}"), f"{where}.{name}")
         for name in _LISTS.get(kind, ()):
             checked[name] = _strings(record.pop(name, []), f"{where}.{name}")
         for name in _TEXTS.get(kind, ()):

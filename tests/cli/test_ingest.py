@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
+import sys
 from importlib import import_module
 
 import pytest
 
 from engram import Engram
 from engram.errors import Busy
+from engram.ledger import Ledger
 
 ingest = import_module("engram.cli.ingest")
 
@@ -323,3 +326,22 @@ def test_a_failure_on_the_way_tells_what_was_kept(run, path, lines, batches_of_f
         "error: another connection kept the store locked"
         " (try again; 4 episodes were already committed)\n"
     )
+
+
+def test_episodes_belong_to_the_folders_above_their_file(run, path, tmp_path, monkeypatch):
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "chat.jsonl").write_text('{"content": "tea"}\n{"content": "milk"}\n')
+    assert run("ingest", path, "notes/chat.jsonl").code == 0
+    (tmp_path / "link").symlink_to("notes")
+    with Ledger(path) as ledger:
+        for folder in ("notes", "link", "."):
+            assert len(ledger.recent(str(tmp_path / folder))) == 2
+        assert ledger.recent(str(tmp_path / "note")) == []
+
+
+def test_what_comes_through_a_pipe_belongs_to_no_folder(run, path, monkeypatch):
+    piped = io.TextIOWrapper(io.BytesIO(b'{"content": "tea"}'))
+    monkeypatch.setattr(sys, "stdin", piped)
+    assert run("ingest", path, "-").code == 0
+    with Ledger(path) as ledger:
+        assert ledger.recent("/") == []

@@ -20,6 +20,7 @@ COMMANDS = [
     "backup",
     "compact",
     "compress",
+    "config",
     "contradictions",
     "decay",
     "demo",
@@ -31,7 +32,9 @@ COMMANDS = [
     "import",
     "import-store",
     "ingest",
+    "init",
     "inspect",
+    "invalidate",
     "list-agents",
     "maintain",
     "models",
@@ -41,11 +44,14 @@ COMMANDS = [
     "reembed",
     "reflect",
     "rekey",
+    "remember",
+    "restore",
+    "set-status",
     "timeline",
     "verify",
     "why",
 ]
-GROUPS = ("dormant", "events", "models")
+GROUPS = ("config", "dormant", "events", "models")
 
 
 def process(*arguments, **options):

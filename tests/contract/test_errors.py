@@ -99,6 +99,8 @@ REFUSED = {
     "recall with k above 4096": (lambda w: w.own.recall("x", 4097), InvalidArgument, ValueError),
     "spreading with k above 4096": (
         lambda w: w.own.recall("x", 4097, mode="spreading"), InvalidArgument, ValueError),
+    "search with k above 20": (lambda w: w.own.search("x", 21), InvalidArgument, ValueError),
+    "search for nothing": (lambda w: w.own.search(" "), InvalidArgument, ValueError),
     "an unknown mode": (lambda w: w.own.recall("x", mode="fuzzy"), InvalidArgument, ValueError),
     "a negative candidate_limit": (
         lambda w: w.own.recall("x", candidate_limit=-1), InvalidArgument, ValueError),
@@ -118,6 +120,8 @@ REFUSED = {
     # Documented as "raises"; the reference's own note says ValueError.
     "import_json of an id that is taken": (
         lambda w: w.operator.import_json(document(w)), InvalidArgument, ValueError),
+    "remember with an id that is taken": (
+        lambda w: w.operator.remember("x", memory_id=w.mine), InvalidArgument, ValueError),
     "import_lines of an id that is taken": (
         lambda w: w.operator.import_lines(lines(w)), InvalidArgument, ValueError),
     # KeyError
@@ -218,6 +222,7 @@ CALLS = {
     "get": lambda m, _: m.get("x"),
     "import_json": lambda m, folder: m.import_json(folder / "old.json"),
     "import_lines": lambda m, folder: m.import_lines(folder / "old.jsonl"),
+    "import_memories": lambda m, folder: m.import_memories(folder / "old.memories"),
     "import_store": lambda m, folder: m.import_store(folder / "old.engram"),
     "list_agents": lambda m, _: m.list_agents(),
     "model": lambda m, _: m.model(),
@@ -230,6 +235,9 @@ CALLS = {
     "reflect_async": lambda m, _: m.reflect_async().join(),
     "reflect_every": lambda m, _: m.reflect_every(episodes=1),
     "rekey": lambda m, _: m.rekey("key"),
+    "remember": lambda m, _: m.remember("x"),
+    "search": lambda m, _: m.search("x"),
+    "search_explained": lambda m, _: m.search_explained("x"),
     "timeline": lambda m, _: m.timeline("Ann"),
     "why": lambda m, _: m.why("x"),
 }
@@ -246,6 +254,7 @@ def test_use_after_close_is_a_programming_error(open_memory, tmp_path, name):
     memory.observe("x")
     memory.export_json(tmp_path / "old.json")
     memory.export_lines(tmp_path / "old.jsonl")
+    (tmp_path / "old.memories").write_text('{"id": "m", "content": "x"}')
     old_store(tmp_path / "old.engram")
     memory.close()
     with pytest.raises(sqlite3.ProgrammingError) as refused:

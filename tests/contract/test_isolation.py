@@ -11,6 +11,7 @@ import random
 import pytest
 
 from engram import Engram, ObserveInput, StubLLMAdapter
+from engram.config import Retrieval
 from engram.errors import EngramError
 
 SECRET = "zanzibar"
@@ -67,9 +68,22 @@ class Spy:
     def observe_many(self):
         return self.memory.observe_many([ObserveInput(self.words())] * 2)
 
+    def remember(self):
+        return self.keep(self.memory.remember(self.words(), project="/p"))
+
     def recall(self):
         k, mode = self.chance.randint(1, 40), self.chance.choice(MODES)
         return self.memory.recall(self.query(), k, mode=mode, depth=4, **self.filters())
+
+    def search(self):
+        return self.memory.search(self.query(), 20, settings=Retrieval(min_confidence=0.0))
+
+    def search_explained(self):
+        # What it says of the query are names of entities, which are the whole file's.
+        hits, report = self.memory.search_explained(
+            self.query(), 20, settings=Retrieval(min_confidence=0.0)
+        )
+        return hits, {name: part for name, part in report.items() if name != "query"}
 
     def episodes(self):
         return self.memory.episodes(limit=self.chance.randint(1, 1000), **self.filters())
@@ -194,6 +208,6 @@ def test_every_answer_is_asked_for():
     covered = {*CALLS, "list_agents", "counts", "model", "check", "decay", "prune"}
     assert public - covered == {
         "add_alias", "close", "compact", "declare_predicate", "forget_entity", "import_lines",
-        "maintain",
+        "import_memories", "maintain",
         "import_store", "reembed", "reflect_async", "reflect_every", "rekey",
     }  # fmt: skip

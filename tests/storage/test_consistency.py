@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
+from histories import fill_ledger
 
 from engram import Engram, StubLLMAdapter
 
 
 @pytest.fixture
-def full(open_memory) -> Engram:
+def full(open_memory, clock) -> Engram:
     """A store with something in every table."""
     fact = {"subject": "Ana", "predicate": "likes", "object": "tea"}
     memory = open_memory("ana", llm=StubLLMAdapter([fact]))
@@ -22,6 +23,7 @@ def full(open_memory) -> Engram:
     memory.assert_fact("Ana", "likes", "coffee")
     memory.add_alias("Ana", "Annie")
     memory.recall("tea")
+    fill_ledger(memory, clock)
     return memory
 
 
@@ -43,6 +45,23 @@ DAMAGE = {
     "DELETE FROM change WHERE op = 'assert'": "2 rows of fact are not in the change log",
     "UPDATE episode SET content = 'tea at ten' WHERE id = 1": "full-text index",
     "UPDATE episode SET agent = 99": "missing row",
+    "DELETE FROM project_memory WHERE kind = 0": "6 rows are missing in the lists of projects",
+    "UPDATE project_memory SET project = zeroblob(16) WHERE recorded_at ="
+    " (SELECT max(recorded_at) FROM project_memory) AND project ="
+    " (SELECT min(project) FROM project_memory)": "1 rows in the lists of projects",
+    "UPDATE project_memory SET memory = 99": "6 rows in the lists of projects",
+    "UPDATE episode SET forgotten_at = 1 WHERE content = 'ours'": "1 rows in the lists",
+    "UPDATE episode SET quarantined = 1 WHERE content = 'ours'": "1 rows in the lists",
+    "UPDATE episode SET forgotten_at = NULL": "1 rows are missing in the lists",
+    "UPDATE check_observation SET outcome = 'contradicted'": "2 check observations are not what",
+    "UPDATE check_observation SET id = id || 'x' WHERE evidence_id = 'first'": "1 check observ",
+    "DELETE FROM check_observation": "3 lifecycle changes are of memories that are gone",
+    "UPDATE session_checkpoint SET blockers = '[1]' WHERE task = 'a'": "1 checkpoints hold",
+    "INSERT INTO dormant_event (id, created_at, outcome, candidate_count, algorithm)"
+    " VALUES ('x', 1, 'candidate', 1, 'a')": "1 dormant events chose",
+    "INSERT INTO dormant_event (id, created_at, outcome, candidate_count, algorithm, episode,"
+    " feedback, feedback_at) VALUES ('x', 1, 'candidate', 1, 'a', 1, 'useful', 2)": "1 dormant"
+    " events were judged before",
 }
 
 

@@ -1,0 +1,127 @@
+"""`engram set-status`, `invalidate` and `restore`: whether memories are to be found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from engram.cli.configured import configured_ledger
+from engram.cli.keys import key_option
+from engram.cli.options import json_option
+from engram.cli.output import line, print_document
+from engram.errors import NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["change", "invalidate", "reason_option", "restore", "set_status"]
+
+reason_option = click.option("--reason", metavar="TEXT", help="Why, for the memory's history.")
+_ids_argument = click.argument("memory_ids", metavar="ID...", nargs=-1, required=True)
+
+
+def change(
+    memory_ids: Sequence[str], do: Callable[[str], None], done: str, *, as_json: bool
+) -> None:
+    """Change memories one after the other and say so.
+
+    Args:
+        memory_ids: Their ids.
+        do: Changes one.
+        done: What has become of each then.
+        as_json: Print one JSON object.
+
+    Raises:
+        NotFound: Nothing has one of the ids; those before it are changed.
+    """
+    for uid in memory_ids:
+        try:
+            do(uid)
+        except NotFound as error:
+            message = f"memory not found: {uid!r}"
+            raise NotFound(message, error.hint) from None
+        if not as_json:
+            line(f"{done}: {uid}")
+    if as_json:
+        print_document({"ids": list(memory_ids), "state": done.lower()})
+
+
+@click.command("set-status")
+@click.argument("memory_id", metavar="ID")
+@click.argument("status")
+@reason_option
+@key_option
+@json_option
+@click.pass_context
+def set_status(
+    context: click.Context,
+    memory_id: str,
+    status: str,
+    *,
+    reason: str | None,
+    key: str | None,
+    as_json: bool,
+) -> None:
+    """Give the memory ID of the configured store a STATUS; any but "active" hides it.
+
+    Such as challenged, merged or superseded. ID may be that of a check observation.
+    """
+    with configured_ledger(context, key=key) as ledger:
+        change(
+            [memory_id],
+            lambda uid: ledger.set_status(uid, status, reason=reason),
+            f"Status {status}",
+            as_json=as_json,
+        )
+
+
+@click.command()
+@_ids_argument
+@reason_option
+@key_option
+@json_option
+@click.pass_context
+def invalidate(
+    context: click.Context,
+    memory_ids: tuple[str, ...],
+    *,
+    reason: str | None,
+    key: str | None,
+    as_json: bool,
+) -> None:
+    """Say of memories of the configured store that they are not true, which hides them.
+
+    ID may be that of a check observation.
+    """
+    with configured_ledger(context, key=key) as ledger:
+        change(
+            memory_ids,
+            lambda uid: ledger.invalidate(uid, reason=reason),
+            "Invalidated",
+            as_json=as_json,
+        )
+
+
+@click.command()
+@_ids_argument
+@reason_option
+@key_option
+@json_option
+@click.pass_context
+def restore(
+    context: click.Context,
+    memory_ids: tuple[str, ...],
+    *,
+    reason: str | None,
+    key: str | None,
+    as_json: bool,
+) -> None:
+    """Take back what forget, set-status and invalidate did to memories of the configured store.
+
+    What was erased does not come back. ID may be that of a check observation.
+    """
+    with configured_ledger(context, key=key) as ledger:
+        change(
+            memory_ids, lambda uid: ledger.restore(uid, reason=reason), "Restored", as_json=as_json
+        )
