@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonl_page import BEGIN, END, PAGE, sections
 
 from engram.api.operations import CATALOGUE, input_schema, nullable
 from engram.api.requests import RequestError, read_request
@@ -237,3 +238,8 @@ def accepted(line: bytes) -> bool:
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_every_operation_refuses_what_it_does_not_know(start, name):
     assert start().code(name, surprise=1) == "invalid_params"
+
+
+def test_the_reference_is_up_to_date():
+    text = PAGE.read_text(encoding="utf-8")
+    assert f"{BEGIN}{sections()}\n{END}" in text, "run python tests/jsonl_page.py"
