@@ -97,6 +97,15 @@ def test_it_works_without_stderr(store, config, tmp_path):
     assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [0, 1, 2, 3]
 
 
+def test_nobody_has_to_read_its_diagnostics(start):
+    worker = start()
+    for _ in range(5000):
+        assert worker.code("status") == "operation_failed"
+    lines, code, err = worker.finish()
+    assert (lines, code) == ([], 0)
+    assert set(err.splitlines()) == {"engram api: CannotOpen"}
+
+
 def test_a_pipe_that_does_not_block_is_made_to(store, config, tmp_path):
     ours, theirs = os.pipe()
     os.set_blocking(theirs, False)

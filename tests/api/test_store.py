@@ -65,6 +65,11 @@ def test_a_folder_is_no_store(path, start):
     check_all_fail(start())
 
 
+def test_the_home_of_nobody_has_no_store(config, start):
+    config.write_text("db_path: ~nobody-here/memory.engram\n", encoding="utf-8")
+    check_all_fail(start())
+
+
 def test_another_kind_of_store_is_not_there(config, path, start):
     made(path, "one")
     config.write_text(
