@@ -28,6 +28,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--kills", type=int, default=6, help="how often each crash test kills its writer"
     )
+    parser.addoption(
+        "--frames", type=int, default=2000, help="how many mutated frames a process is sent"
+    )
     parser.addoption("--mutations", type=int, default=200, help="how many damaged files are opened")
     parser.addoption(
         "--machine-runs", type=int, default=500, help="how many runs the state machine makes"

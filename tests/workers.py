@@ -7,6 +7,8 @@ import os
 import select
 import subprocess
 import sys
+import textwrap
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -107,3 +109,28 @@ def batch(config: Path, data: bytes, **variables: str) -> list[Any]:
     assert out == b"" or out.endswith(b"\n")
     assert out.isascii()
     return [json.loads(line) for line in out.splitlines()]
+
+
+def observation(project: str, **changes: object) -> dict[str, object]:
+    """The arguments of an evidence_put."""
+    now = time.time()
+    return {
+        "project_id": project,
+        "session_id": "s",
+        "assumption_id": "a",
+        "evidence_id": "e",
+        "outcome": "supported",
+        "observed_at": now,
+        "expires_at": now + 3600,
+        "observation": {"actual": 1},
+        "provenance": {"producer": "p", "check_type": "c"},
+        **changes,
+    }
+
+
+def planted(folder: Path, code: str) -> dict[str, str]:
+    """The variables that have a process run code before anything of engram is imported."""
+    place = folder / "planted"
+    place.mkdir()
+    (place / "sitecustomize.py").write_text(textwrap.dedent(code), encoding="utf-8")
+    return {"PYTHONPATH": str(place)}

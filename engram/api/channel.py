@@ -9,6 +9,8 @@ import os
 import sys
 from typing import BinaryIO, NamedTuple
 
+_LAST_STANDARD = 2
+
 
 class Channel(NamedTuple):
     """Where requests come from and answers go.
@@ -39,18 +41,15 @@ def claim() -> Channel:
     included, and who reads standard input finds it empty.
 
     Raises:
-        OSError: The process was started without them.
+        OSError: There is no more room for open files.
     """
-    requests, answers = os.dup(0), os.dup(1)
+    # Before any other, so that where standard error is missing this is what has its number.
     null = os.open(os.devnull, os.O_RDWR)
+    requests, answers = os.dup(0), os.dup(1)
     os.dup2(null, 0)
-    try:
-        os.dup2(2, 1)
-    except OSError:
-        # There is no standard error either; its number must not fall to some file opened later.
-        os.dup2(null, 1)
-        os.dup2(null, 2)
-    os.close(null)
+    os.dup2(2, 1)
+    if null > _LAST_STANDARD:
+        os.close(null)
     sys.stdout = sys.stderr
     for descriptor in (requests, answers):
         os.set_blocking(descriptor, True)

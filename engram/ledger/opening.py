@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from contextlib import contextmanager
@@ -14,7 +15,6 @@ from engram.storage.ledger_store import LedgerStore
 from engram.times import utc_now
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterator
     from datetime import datetime
     from types import TracebackType
@@ -31,7 +31,8 @@ class Opening:
         busy_timeout: float = 10.0,
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
-        self._path = Path(path).expanduser().absolute()
+        # Path.expanduser would raise for the home of nobody; that path is one where nothing is.
+        self._path = Path(os.path.expanduser(path)).absolute()  # noqa: PTH111
         self._key = key
         self._busy_timeout = busy_timeout
         self._clock = clock

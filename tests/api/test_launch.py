@@ -8,11 +8,9 @@ import select
 import signal
 import subprocess
 import sys
-import textwrap
-import time
 
 import pytest
-from workers import PATIENCE, environment, program
+from workers import PATIENCE, environment, observation, planted, program
 
 STATUS = b'{"id":1,"operation":"status"}\n'
 
@@ -109,7 +107,6 @@ HEAVY = (
 
 
 def test_only_a_search_loads_what_searches_need(store, config, tmp_path, project):
-    now = time.time()
     asked = [
         ("operations", {}),
         ("status", {}),
@@ -118,7 +115,7 @@ def test_only_a_search_loads_what_searches_need(store, config, tmp_path, project
         ("resume", {"project_id": project}),
         ("checkpoint", {"project_id": project, "task": "t", "summary": "s"}),
         ("checkpoint", {"project_id": project, "task": "t", "action": "clear"}),
-        ("evidence_put", observation(project, now)),
+        ("evidence_put", observation(project)),
         ("evidence_get", {"project_id": project, "id": "x"}),
         ("evidence_list", {"project_id": project}),
     ]
@@ -139,28 +136,6 @@ def test_only_a_search_loads_what_searches_need(store, config, tmp_path, project
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
     assert "engram.ledger" in imported
     assert not imported & set(HEAVY)
-
-
-def observation(project: str, now: float) -> dict[str, object]:
-    return {
-        "project_id": project,
-        "session_id": "s",
-        "assumption_id": "a",
-        "evidence_id": "e",
-        "outcome": "supported",
-        "observed_at": now,
-        "expires_at": now + 60,
-        "observation": {},
-        "provenance": {"producer": "p", "check_type": "c"},
-    }
-
-
-def planted(tmp_path, code: str) -> dict[str, str]:
-    """The variables that have a process run code before anything of engram is imported."""
-    folder = tmp_path / "planted"
-    folder.mkdir()
-    (folder / "sitecustomize.py").write_text(textwrap.dedent(code), encoding="utf-8")
-    return {"PYTHONPATH": str(folder)}
 
 
 def ended(process: subprocess.Popen[bytes]) -> int:

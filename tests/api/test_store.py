@@ -1,0 +1,163 @@
+"""Stores that are not there, come later, go, are replaced, or are somebody else's too."""
+
+from __future__ import annotations
+
+import pytest
+from stand_ins import WordEmbedder
+from workers import observation
+
+from engram import Engram
+from engram.ledger import Ledger
+
+NEEDY = {
+    "status": {},
+    "recall": {"project_id": "/p"},
+    "session_resume": {"project_id": "/p"},
+    "resume": {"project_id": "/p"},
+    "session_checkpoint": {"project_id": "/p", "task": "t", "summary": "s"},
+    "checkpoint": {"project_id": "/p", "task": "t", "action": "clear"},
+    "search": {"query": "x"},
+    "search_explain": {"query": "x"},
+    "evidence_put": observation("/p"),
+    "evidence_get": {"project_id": "/p", "id": "x"},
+    "evidence_list": {"project_id": "/p"},
+    "dormant_review": {},
+    "dormant_inspect": {"event_id": "x"},
+    "dormant_feedback": {"event_id": "x", "category": "useful"},
+}
+
+
+def made(path, *contents: str, project: str = "/p") -> list[str]:
+    with Engram(path, embedder=WordEmbedder()) as memory:
+        return [memory.remember(content, project=project) for content in contents]
+
+
+def contents(worker, project: str = "/p") -> list[str]:
+    rows = worker.result("recall", project_id=project)["memories"]
+    return [row["content"] for row in rows]
+
+
+def check_all_fail(worker) -> None:
+    for operation, params in NEEDY.items():
+        assert worker.code(operation, **params) == "operation_failed", operation
+    worker.result("operations")
+    worker.result("config_show")
+
+
+def test_without_a_store_what_needs_one_fails(path, start):
+    worker = start()
+    check_all_fail(worker)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"not a database", b"SQLite format 3\0" + b"x" * 4080], ids=len
+)
+def test_a_file_that_is_no_store_stays_as_it_is(path, start, content):
+    path.write_bytes(content)
+    check_all_fail(start())
+    assert path.read_bytes() == content
+    assert {entry.name for entry in path.parent.iterdir()} == {"engram.yaml", path.name}
+
+
+def test_a_folder_is_no_store(path, start):
+    path.mkdir()
+    check_all_fail(start())
+
+
+def test_the_home_of_nobody_has_no_store(config, start):
+    config.write_text("db_path: ~nobody-here/memory.engram\n", encoding="utf-8")
+    check_all_fail(start())
+
+
+def test_another_kind_of_store_is_not_there(config, path, start):
+    made(path, "one")
+    config.write_text(
+        config.read_text() + "storage_backend: postgres\npostgres_dsn: canary\n", encoding="utf-8"
+    )
+    worker = start()
+    check_all_fail(worker)
+    assert worker.code("recall", project_id="relative") == "invalid_params"
+
+
+def test_a_store_made_after_the_start_is_found(path, start):
+    worker = start()
+    assert worker.code("status") == "operation_failed"
+    made(path, "one")
+    assert worker.result("status")["memories"]["total"] == 1
+    assert contents(worker) == ["one"]
+
+
+def test_a_store_that_goes_is_gone_and_another_one_is_found(path, start, tmp_path):
+    made(path, "one")
+    worker = start()
+    assert contents(worker) == ["one"]
+    removed(path)
+    check_all_fail(worker)
+    assert not path.exists()
+    made(path, "two", "three")
+    assert sorted(contents(worker)) == ["three", "two"]
+    made(tmp_path / "other.engram", "four")
+    removed(path)
+    (tmp_path / "other.engram").rename(path)
+    assert contents(worker) == ["four"]
+    assert worker.result("status")["memories"]["total"] == 1
+
+
+def removed(path) -> None:
+    for file in path.parent.glob(path.name + "*"):
+        if file.is_file():
+            file.unlink()
+
+
+def test_two_processes_see_each_others_writes_at_once(store, start, project):
+    one, two = start(), start()
+    for number in range(5):
+        writer, reader = (one, two) if number % 2 else (two, one)
+        writer.result("checkpoint", project_id=project, task="t", summary=f"s{number}")
+        [row] = reader.result("resume", project_id=project, task="t")["checkpoints"]
+        assert row["summary"] == f"s{number}"
+        name = f"e{number}"
+        given = observation(project, evidence_id=name)
+        identity = writer.result("evidence_put", **given)["id"]
+        assert (
+            reader.result("evidence_get", project_id=project, id=identity)["state"] == "supported"
+        )
+        [uid] = made(store, f"memory {number}", project=project)
+        assert contents(reader, project) == contents(writer, project)
+        assert len(contents(reader, project)) == 1
+        with Ledger(store) as ledger:
+            ledger.hide(uid)
+        assert contents(reader, project) == contents(writer, project) == []
+
+
+def test_a_search_finds_what_another_process_wrote(path, start):
+    with Engram(path) as memory:
+        memory.remember("Pancakes need two eggs")
+        worker = start()
+        query = "When does the ferry to Kos leave?"
+        assert worker.result("search", query=query) == []
+        uid = memory.remember("The ferry to Kos leaves at noon")
+        assert [row["id"] for row in worker.result("search", query=query)] == [uid]
+    with Ledger(path) as ledger:
+        ledger.invalidate(uid)
+    assert worker.result("search", query=query) == []
+
+
+def test_what_was_saved_outlives_a_kill(store, start, project):
+    worker = start()
+    worker.result("checkpoint", project_id=project, task="t", summary="s")
+    identity = worker.result("evidence_put", **observation(project))["id"]
+    worker.process.kill()
+    worker = start()
+    assert len(worker.result("resume", project_id=project)["checkpoints"]) == 1
+    assert worker.result("evidence_get", project_id=project, id=identity)["eligible"]
+
+
+def test_a_writer_does_not_stop_reads(store, start, project):
+    with Engram(store, embedder=WordEmbedder()) as memory, memory._store.writing():
+        worker = start()
+        worker.result("status")
+        worker.result("recall", project_id=project)
+        worker.result("evidence_list", project_id=project)
+        worker.result("dormant_review")
