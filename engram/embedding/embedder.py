@@ -33,6 +33,8 @@ QUERY_CHARACTERS = 10_000
 _Result = TypeVar("_Result")
 
 _CACHED_TEXTS = 256
+_KEPT_TOKENS = 64
+"""Of a query with more tokens, their vectors are not kept."""
 _WINDOW_TEXTS = 2048
 _WINDOW_CHARACTERS = 1_000_000
 
@@ -65,7 +67,10 @@ class OnnxEmbedder:
         self._model = local.model
         self._threads = thread_count() if threads is None else threads
         self._documents: LongestUnused[NDArray[np.float32]] = LongestUnused(cached_texts)
-        self._queries: LongestUnused[NDArray[np.float32]] = LongestUnused(cached_texts)
+        # The vector of a query, and those of its tokens.
+        self._queries: LongestUnused[tuple[NDArray[np.float32], NDArray[np.float32]]] = (
+            LongestUnused(cached_texts)
+        )
         self._load = LoadedOnce(self._opened)
 
     def __repr__(self) -> str:
@@ -174,13 +179,7 @@ class OnnxEmbedder:
         Raises:
             ModelCorrupt: A model file is not the one the registry names, or cannot be read.
         """
-        text = text[:QUERY_CHARACTERS]
-        vector = self._queries.get(text)
-        if vector is None:
-            chunks = self._embed_window([self._model.query_prefix + text])[0]
-            vector = _summed(chunks, np.zeros(1, np.int64))[0]
-            self._queries.put(text, vector)
-        return vector.copy()
+        return self._query(text)[0].copy()
 
     def token_vectors(
         self, texts: Sequence[str], chunks: int | None = None
@@ -218,15 +217,38 @@ class OnnxEmbedder:
         Raises:
             ModelCorrupt: A model file is not the one the registry names, or cannot be read.
         """
+        return self._query(text, of_tokens=True)[1].copy()
+
+    def _query(
+        self, text: str, *, of_tokens: bool = False
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return the vector of a query and those of its tokens, of one run of the model.
+
+        Args:
+            text: The query.
+            of_tokens: Whether the latter are needed: those of a long query are not kept.
+        """
+        text = text[:QUERY_CHARACTERS]
+        found = self._queries.get(text)
+        if found is None or (of_tokens and len(found[1]) == 0):
+            found = self._read_query(text)
+            vector, own = found
+            kept = own if len(own) <= _KEPT_TOKENS else own[:0]
+            self._queries.put(text, (vector, kept))
+        return found
+
+    def _read_query(self, text: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         tokens, session = self._load()
         prefix = self._model.query_prefix
         # The space at the prefix's end belongs to the token that follows.
         skipped = len(tokens.encode(prefix.rstrip())) if prefix else 0
-        rows, _ = self._rows(tokens, [prefix + text[:QUERY_CHARACTERS]])
-        vectors = [tokens.bare(session.token_vectors([row])[0]) for row in rows]
-        own = np.concatenate(vectors)[skipped:]
+        rows, _ = self._rows(tokens, [prefix + text])
+        order, results = self._run(rows, session.both, session.max_rows)
+        read = dict(zip(order, chain.from_iterable(results), strict=True))
+        chunks = np.stack([read[at][0] for at in range(len(rows))])
+        own = np.concatenate([tokens.bare(read[at][1]) for at in range(len(rows))])[skipped:]
         telling = tokens.has_letters(np.concatenate([tokens.bare(row) for row in rows])[skipped:])
-        return own[telling] if telling.any() else own
+        return _summed(chunks, np.zeros(1, np.int64))[0], own[telling] if telling.any() else own
 
     def _embed_window(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """Return the chunk vectors of each text, float32[chunks, dim]."""

@@ -27,7 +27,6 @@ __all__ = ["LateInteraction"]
 _CHUNKS = 4
 _SENTENCES = 32
 _KEPT_BYTES = 64 << 20
-_KEPT_QUERIES = 16
 _OF_TOKENS = Calibration(slope=11.5, centre=0.42)
 _OF_SENTENCES = Calibration(slope=10.0, centre=0.47)
 
@@ -87,7 +86,6 @@ class LateInteraction:
         self._documents: LongestUnused[Parts] = LongestUnused(
             _KEPT_BYTES, lambda parts: sum(part.nbytes for part in parts)
         )
-        self._queries: LongestUnused[NDArray[np.float32]] = LongestUnused(_KEPT_QUERIES)
 
     def __repr__(self) -> str:
         return f"LateInteraction({self.name!r})"
@@ -132,14 +130,9 @@ class LateInteraction:
 
     def _asked(self, query: str) -> NDArray[np.float32]:
         """Return the query's vectors, float32[tokens, dim] or float32[1, dim]."""
-        found = self._queries.get(query)
-        if found is None:
-            if isinstance(self._embedder, OnnxEmbedder):
-                found = self._embedder.query_token_vectors(query)
-            else:
-                found = embed_query(self._embedder, query)[np.newaxis]
-            self._queries.put(query, found)
-        return found
+        if isinstance(self._embedder, OnnxEmbedder):
+            return self._embedder.query_token_vectors(query)
+        return embed_query(self._embedder, query)[np.newaxis]
 
     def _parts(self, texts: Sequence[str]) -> dict[str, Parts]:
         """Return the vectors of each text's pieces."""

@@ -75,7 +75,9 @@ class ModelSession:
         Returns:
             float32[n, dim], each row of length one.
         """
-        hidden, mask = self._run(rows)
+        return self._pooled(*self._run(rows))
+
+    def _pooled(self, hidden: NDArray[np.float32], mask: NDArray[np.int64]) -> NDArray[np.float32]:
         if self._cls:
             return normalise(hidden[:, 0])
         # Added up token by token, so that padding adds exact zeros and leaves every bit in place.
@@ -95,6 +97,17 @@ class ModelSession:
         """
         hidden, _ = self._run(rows)
         return [normalise(each[: len(row)]) for each, row in zip(hidden, rows, strict=True)]
+
+    def both(
+        self, rows: Sequence[NDArray[np.int64]]
+    ) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
+        """Return what `vectors` and `token_vectors` do for each row, of one run of the model."""
+        hidden, mask = self._run(rows)
+        pooled = self._pooled(hidden, mask)
+        return [
+            (vector, normalise(each[: len(row)]))
+            for vector, each, row in zip(pooled, hidden, rows, strict=True)
+        ]
 
     def _run(
         self, rows: Sequence[NDArray[np.int64]]

@@ -202,13 +202,13 @@ def test_equal_texts_are_embedded_once_and_remembered(
     small: Callable[..., OnnxEmbedder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[int] = []
-    vectors = ModelSession.vectors
+    run = ModelSession._run
 
-    def counted(self: ModelSession, rows: list[np.ndarray]) -> np.ndarray:
+    def counted(self: ModelSession, rows: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         seen.append(len(rows))
-        return vectors(self, rows)
+        return run(self, rows)
 
-    monkeypatch.setattr(ModelSession, "vectors", counted)
+    monkeypatch.setattr(ModelSession, "_run", counted)
     embedder = small(cached_texts=2)
     first, counts = embedder.embed_documents(["a", "b", "a"])
     assert (sum(seen), counts.tolist()) == (2, [1, 1, 1])
@@ -222,6 +222,8 @@ def test_equal_texts_are_embedded_once_and_remembered(
     assert sum(seen) == 4
     embedder.embed_query("a")[:] = 0  # the caller's own copy
     assert embedder.embed_query("a").any()
+    embedder.query_token_vectors("a")[:] = 0
+    assert embedder.query_token_vectors("a").any()
     assert sum(seen) == 5
 
 
