@@ -26,6 +26,7 @@ __all__ = ["LateInteraction"]
 
 _CHUNKS = 4
 _SENTENCES = 32
+_KEPT_QUERIES = 16
 _KEPT_BYTES = 64 << 20
 _OF_TOKENS = Calibration(slope=11.5, centre=0.42)
 _OF_SENTENCES = Calibration(slope=10.0, centre=0.47)
@@ -86,6 +87,8 @@ class LateInteraction:
         self._documents: LongestUnused[Parts] = LongestUnused(
             _KEPT_BYTES, lambda parts: sum(part.nbytes for part in parts)
         )
+        # An embedder of the packaged kind keeps its queries itself.
+        self._queries: LongestUnused[NDArray[np.float32]] = LongestUnused(_KEPT_QUERIES)
 
     def __repr__(self) -> str:
         return f"LateInteraction({self.name!r})"
@@ -132,7 +135,11 @@ class LateInteraction:
         """Return the query's vectors, float32[tokens, dim] or float32[1, dim]."""
         if isinstance(self._embedder, OnnxEmbedder):
             return self._embedder.query_token_vectors(query)
-        return embed_query(self._embedder, query)[np.newaxis]
+        found = self._queries.get(query)
+        if found is None:
+            found = embed_query(self._embedder, query)[np.newaxis]
+            self._queries.put(query, found)
+        return found
 
     def _parts(self, texts: Sequence[str]) -> dict[str, Parts]:
         """Return the vectors of each text's pieces."""
