@@ -1,36 +1,48 @@
-"""A small memory of the texts embedded last."""
+"""A small memory of what was computed of the texts used last."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from collections.abc import Callable
 
-__all__ = ["LongestUnused"]
+__all__ = ["LONGEST_TEXT", "LongestUnused"]
 
-_LONGEST_TEXT = 16_384  # characters; longer texts are rarely repeated and would fill the memory
+LONGEST_TEXT = 16_384
+"""Characters of a text something is kept for: longer texts are rarely repeated."""
+
+_Kept = TypeVar("_Kept")
 
 
-class LongestUnused:
-    """Keeps the vectors of the last `size` texts, and drops those unused for longest.
+def _one(kept: object) -> int:
+    return 1
+
+
+class LongestUnused(Generic[_Kept]):
+    """Keeps something for each of the last texts, and drops what is unused for longest.
 
     Safe to share between threads. What is handed in and out is never copied: callers do not
     write into it.
+
+    Args:
+        size: How much is kept, measured by `weigh`.
+        weigh: How much one thing counts; by default each counts one.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, weigh: Callable[[_Kept], int] = _one) -> None:
         self._size = size
+        self._weigh = weigh
+        self._weight = 0
         self._lock = Lock()
-        self._kept: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def get(self, text: str) -> NDArray[np.float32] | None:
+    def get(self, text: str) -> _Kept | None:
         """Return what was kept for `text`, if it still is."""
         with self._lock:
             found = self._kept.get(text)
@@ -38,12 +50,15 @@ class LongestUnused:
                 self._kept.move_to_end(text)
             return found
 
-    def put(self, text: str, vectors: NDArray[np.float32]) -> None:
-        """Keep `vectors` for `text`, unless the text is long."""
-        if len(text) > _LONGEST_TEXT or self._size < 1:
+    def put(self, text: str, kept: _Kept) -> None:
+        """Keep something for `text`, unless the text is long or there is no room for it."""
+        weight = self._weigh(kept)
+        if len(text) > LONGEST_TEXT or weight > self._size:
             return
         with self._lock:
-            self._kept[text] = vectors
-            self._kept.move_to_end(text)
-            while len(self._kept) > self._size:
-                self._kept.popitem(last=False)
+            replaced = self._kept.pop(text, None)
+            self._weight += weight - (0 if replaced is None else self._weigh(replaced))
+            self._kept[text] = kept
+            while self._weight > self._size:
+                _, dropped = self._kept.popitem(last=False)
+                self._weight -= self._weigh(dropped)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -64,8 +64,8 @@ class OnnxEmbedder:
         self._local = local
         self._model = local.model
         self._threads = thread_count() if threads is None else threads
-        self._documents = LongestUnused(cached_texts)
-        self._queries = LongestUnused(cached_texts)
+        self._documents: LongestUnused[NDArray[np.float32]] = LongestUnused(cached_texts)
+        self._queries: LongestUnused[NDArray[np.float32]] = LongestUnused(cached_texts)
         self._load = LoadedOnce(self._opened)
 
     def __repr__(self) -> str:
@@ -183,41 +183,50 @@ class OnnxEmbedder:
         return vector.copy()
 
     def token_vectors(
-        self, texts: Sequence[str], *, query: bool = False
-    ) -> list[NDArray[np.float32]]:
-        """Return the vectors of each text's tokens, from which pooling makes that of the text.
+        self, texts: Sequence[str], chunks: int | None = None
+    ) -> list[list[NDArray[np.float32]]]:
+        """Return the vectors of each text's tokens, from which pooling makes those of its chunks.
 
-        Special tokens and the query prefix have none. Where chunks of a long text overlap, a token
-        has one in each. Nothing is kept of them: they take a hundred times a text's vector.
+        Special tokens have none. Nothing is kept: they take a hundred times the room of a text's
+        vector.
 
         Args:
             texts: n texts.
-            query: They are texts to search with, so each is read behind the query prefix, and of a
-                long one the first `QUERY_CHARACTERS` characters count.
+            chunks: Of each text, only that many chunks; None means all.
 
         Returns:
-            For each text float32[tokens, dim], rows of length one; of a text without any token
-            float32[0, dim].
+            For each text and each of its chunks float32[tokens, dim], rows of length one. A text
+            without any token has one chunk of no rows.
 
         Raises:
             ModelCorrupt: A model file is not the one the registry names, or cannot be read.
         """
         tokens, session = self._load()
-        prefix = self._model.query_prefix if query else ""
-        # The space at its end belongs to the token that follows.
-        skipped = len(tokens.encode(prefix.rstrip())) if prefix else 0
-        if query:
-            texts = [prefix + text[:QUERY_CHARACTERS] for text in texts]
-        rows, counts = self._rows(tokens, texts)
+        rows, counts = self._rows(tokens, texts, chunks)
         order, results = self._run(rows, session.token_vectors, session.max_rows)
-        vectors = [np.empty((0, session.dim), np.float32)] * len(rows)
-        for at, found in zip(order, chain.from_iterable(results), strict=True):
-            vectors[at] = tokens.bare(found)
-        ends = np.cumsum(counts)
-        return [
-            np.concatenate(vectors[end - count : end])[skipped:]
-            for end, count in zip(ends, counts, strict=True)
-        ]
+        found = dict(zip(order, chain.from_iterable(results), strict=True))
+        bare = iter([tokens.bare(found[at]) for at in range(len(rows))])
+        return [list(islice(bare, count)) for count in counts]
+
+    def query_token_vectors(self, text: str) -> NDArray[np.float32]:
+        """Return the vectors of the tokens of a text to search with, float32[tokens, dim].
+
+        The model reads the text behind its query prefix, and of a long one the first
+        `QUERY_CHARACTERS` characters. Neither the prefix nor punctuation has vectors, unless there
+        is nothing else.
+
+        Raises:
+            ModelCorrupt: A model file is not the one the registry names, or cannot be read.
+        """
+        tokens, session = self._load()
+        prefix = self._model.query_prefix
+        # The space at the prefix's end belongs to the token that follows.
+        skipped = len(tokens.encode(prefix.rstrip())) if prefix else 0
+        rows, _ = self._rows(tokens, [prefix + text[:QUERY_CHARACTERS]])
+        vectors = [tokens.bare(session.token_vectors([row])[0]) for row in rows]
+        own = np.concatenate(vectors)[skipped:]
+        telling = tokens.has_letters(np.concatenate([tokens.bare(row) for row in rows])[skipped:])
+        return own[telling] if telling.any() else own
 
     def _embed_window(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """Return the chunk vectors of each text, float32[chunks, dim]."""
@@ -245,14 +254,14 @@ class OnnxEmbedder:
         )
 
     def _rows(
-        self, tokens: TextTokens, texts: Sequence[str]
+        self, tokens: TextTokens, texts: Sequence[str], chunks: int | None = None
     ) -> tuple[list[NDArray[np.int64]], list[int]]:
-        """Return the token ids of all chunks, in text order, and the number of chunks per text."""
+        """Return the token ids of the first chunks, in text order, and how many each text has."""
         rows: list[NDArray[np.int64]] = []
         counts: list[int] = []
         for text in texts:
             ids = tokens.encode(text)
-            spans = chunk_spans(len(ids), max(1, self._model.window - tokens.specials))
+            spans = chunk_spans(len(ids), max(1, self._model.window - tokens.specials))[:chunks]
             rows += [tokens.framed(ids[start:stop]) for start, stop in spans]
             counts.append(len(spans))
         return rows, counts

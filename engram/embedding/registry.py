@@ -11,6 +11,7 @@ import msgspec
 __all__ = [
     "PACKAGED",
     "PREFERRED",
+    "Calibration",
     "Kind",
     "Model",
     "ModelFile",
@@ -43,12 +44,24 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     revision: str
 
 
+class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How late interaction with a model's token vectors becomes a score in 0..1.
+
+    The logistic function of `slope * (standing - centre)`; `standing` is 0 for a text that is as
+    near to the query as any, and 1 for one that repeats it.
+    """
+
+    slope: float
+    centre: float
+
+
 class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Everything about one exact model but where its files lie on this machine.
 
     `dim` is 0 where only the ONNX file itself can tell, and for a cross-encoder, which makes no
     vectors; nor does it pool. `max_tokens` is what the model can read, special tokens included;
     `chunk_tokens` is what it is given at a time, where it searches better with less.
+    `late_interaction` was measured where it is given.
     """
 
     name: str
@@ -65,6 +78,7 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     mirrors: tuple[str, ...] = ()
     original: str = ""
     distribution: str = ""
+    late_interaction: Calibration | None = None
 
     @property
     def window(self) -> int:

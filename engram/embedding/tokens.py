@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 __all__ = ["Pair", "PairTokens", "TextTokens"]
+
+_Value = TypeVar("_Value", np.float32, np.int64)
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _PADDING_TOKENS = ("[PAD]", "<pad>")
@@ -57,9 +59,14 @@ class TextTokens:
         """Return ids with the special tokens the model was trained with around them."""
         return np.concatenate([self._head, ids, self._tail])
 
-    def bare(self, framed: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return what belongs to the text's own tokens, of something that has a row per token."""
+    def bare(self, framed: NDArray[_Value]) -> NDArray[_Value]:
+        """Return what belongs to the text's own tokens, of something with a row per token."""
         return framed[len(self._head) : len(framed) - len(self._tail)]
+
+    def has_letters(self, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Tell which tokens are more than punctuation, bool[n]."""
+        tokens = (self._tokenizer.id_to_token(token) for token in ids.tolist())
+        return np.array([any(map(str.isalnum, token or "")) for token in tokens], np.bool_)
 
     def _specials(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return what the tokenizer puts before and after a text."""

@@ -69,7 +69,7 @@ def best_passage(query: str, content: str) -> Passage | None:
     Returns:
         The passage; None where the text is no longer than one, or has none of the query's words.
     """
-    wanted = {*_terms(searchable(query))} - STOP_WORDS
+    wanted = set(_terms(searchable(query)))
     words = word_spans(content)
     if not wanted or len(words) <= MAX_WORDS:
         return None
@@ -118,14 +118,14 @@ def _pieces(content: str, words: Sequence[tuple[int, int]]) -> Iterator[tuple[in
 
 
 def _terms(text: str) -> Iterator[str]:
-    """Return the words of a text in the form in which they are compared."""
+    """Yield the words of a text, stop words left out, in the form in which they are compared."""
     plain = text.casefold()
     if plain.isascii():
         terms = _TERM.findall(plain)
     else:
         plain = unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFD", plain)))
         terms = "".join(map(_in_term, plain)).split()
-    return map(_singular, terms)
+    return (_singular(term) for term in terms if term not in STOP_WORDS)
 
 
 @cache
