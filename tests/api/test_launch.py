@@ -118,6 +118,7 @@ def test_only_a_search_loads_what_searches_need(store, config, tmp_path, project
         ("evidence_put", observation(project)),
         ("evidence_get", {"project_id": project, "id": "x"}),
         ("evidence_list", {"project_id": project}),
+        ("dormant_review", {}),
     ]
     lines = [
         json.dumps({"id": operation, "operation": operation, "params": params}).encode() + b"\n"
