@@ -6,24 +6,13 @@ import importlib
 from typing import TYPE_CHECKING
 
 from engram._version import __version__
-from engram.models import (
-    Certificate,
-    CompressionRun,
-    Episode,
-    EpisodePage,
-    Fact,
-    Filters,
-    ForgetResult,
-    ObserveInput,
-    ReflectionRun,
-    SearchResult,
-)
 
 if TYPE_CHECKING:
     from engram.aio import AsyncEngram
     from engram.cognition.decay import DecayConfig
     from engram.cognition.reflection import ReflectionThread
     from engram.engine import Engram
+    from engram.ledger import Ledger
     from engram.llm import (
         AnthropicAdapter,
         DeepSeekAdapter,
@@ -32,6 +21,18 @@ if TYPE_CHECKING:
         OpenAIAdapter,
         QwenAdapter,
         StubLLMAdapter,
+    )
+    from engram.models import (
+        Certificate,
+        CompressionRun,
+        Episode,
+        EpisodePage,
+        Fact,
+        Filters,
+        ForgetResult,
+        ObserveInput,
+        ReflectionRun,
+        SearchResult,
     )
     from engram.retrieval.search import SearchHit
     from engram.working_memory import WorkingMemory, WorkingMemoryItem
@@ -51,6 +52,7 @@ __all__ = [
     "ForgetResult",
     "GeminiAdapter",
     "KimiAdapter",
+    "Ledger",
     "ObserveInput",
     "OpenAIAdapter",
     "QwenAdapter",
@@ -68,6 +70,17 @@ __all__ = [
 # needs neither.
 _LAZY = {
     "AsyncEngram": "engram.aio",
+    "Ledger": "engram.ledger",
+    "Certificate": "engram.models",
+    "CompressionRun": "engram.models",
+    "Episode": "engram.models",
+    "EpisodePage": "engram.models",
+    "Fact": "engram.models",
+    "Filters": "engram.models",
+    "ForgetResult": "engram.models",
+    "ObserveInput": "engram.models",
+    "ReflectionRun": "engram.models",
+    "SearchResult": "engram.models",
     "DecayConfig": "engram.cognition.decay",
     "Engram": "engram.engine",
     "SearchHit": "engram.retrieval.search",

@@ -10,15 +10,18 @@ import math
 import numbers
 import operator
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 
 from engram.errors import InvalidArgument, InvalidType
-from engram.models import PROVENANCES, UNKNOWN_PROVENANCE, Filters
+from engram.provenance import PROVENANCES, UNKNOWN_PROVENANCE
 from engram.storage import EpisodeFilter
 from engram.times import to_micros
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+    from engram.models import Filters
 
 
 _JSON_DEPTH = 100
@@ -220,6 +223,14 @@ def _check_json(value: object, argument: str, depth: int) -> None:
         raise InvalidType(message)
 
 
+@cache
+def _filters() -> tuple[str, ...]:
+    """Return the names of all filters."""
+    from engram.models import Filters  # noqa: PLC0415 - of no use to those who only check a label
+
+    return tuple(Filters.__annotations__)
+
+
 def allowed(scope: str | None, filters: Filters, as_of: datetime | None = None) -> EpisodeFilter:
     """Return the filter a caller asked for.
 
@@ -232,9 +243,9 @@ def allowed(scope: str | None, filters: Filters, as_of: datetime | None = None) 
         InvalidType: There is an unknown filter, or one of the wrong type.
         InvalidArgument: A filter's value is refused.
     """
-    if unknown := filters.keys() - Filters.__annotations__.keys():
+    if unknown := filters.keys() - set(_filters()):
         message = f"unexpected keyword argument {min(unknown)!r}"
-        raise InvalidType(message, f"filters are {', '.join(Filters.__annotations__)}")
+        raise InvalidType(message, f"filters are {', '.join(_filters())}")
     latest = [
         to_micros(moment, argument)
         for moment, argument in ((filters.get("until"), "until"), (as_of, "as_of"))

@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from engram.errors import InvalidArgument
+from engram.provenance import (
+    DEFAULT_PROVENANCE,
+    PROVENANCES,
+    TRUSTED_PROVENANCE,
+    UNKNOWN_PROVENANCE,
+    check_provenance,
+    is_untrusted,
+    least_trusted,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,38 +44,6 @@ __all__ = [
     "least_trusted",
 ]
 
-PROVENANCES = ("user", "tool", "external")
-"""The sources a writer may declare, most trusted first."""
-UNKNOWN_PROVENANCE = "unknown"
-DEFAULT_PROVENANCE = "external"
-TRUSTED_PROVENANCE = "user"
-
-_LEAST_TRUSTED_FIRST = (UNKNOWN_PROVENANCE, *reversed(PROVENANCES))
-
-
-def check_provenance(value: str) -> str:
-    """Return `value` if a writer may declare it.
-
-    Raises:
-        InvalidArgument: `value` is none of `PROVENANCES`.
-    """
-    if value not in PROVENANCES:
-        message = f"provenance must be one of {', '.join(PROVENANCES)}"
-        raise InvalidArgument(message)
-    return value
-
-
-def least_trusted(provenances: Iterable[str]) -> str:
-    """Return the least trusted of the given sources: unknown < external < tool < user.
-
-    An unrecognised source ranks as unknown and is returned as it is; no source at all is unknown.
-    """
-
-    def rank(value: str) -> int:
-        return _LEAST_TRUSTED_FIRST.index(value) if value in _LEAST_TRUSTED_FIRST else 0
-
-    return min(provenances, key=rank, default=UNKNOWN_PROVENANCE)
-
 
 def _from_iso(text: str) -> datetime:
     moment = datetime.fromisoformat(text)
@@ -77,11 +53,6 @@ def _from_iso(text: str) -> datetime:
 def _from_json(text: str | None) -> list[str]:
     values: list[str] = json.loads(text) if text else []
     return values
-
-
-def is_untrusted(provenance: str, quarantined: bool) -> bool:
-    """Say whether a memory is anything but the person's own, unquarantined words."""
-    return provenance != TRUSTED_PROVENANCE or quarantined
 
 
 @dataclass

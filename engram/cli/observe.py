@@ -18,7 +18,7 @@ from engram.cli.options import (
     path_argument,
 )
 from engram.cli.output import episode_document, line, print_document
-from engram.models import DEFAULT_PROVENANCE, PROVENANCES
+from engram.provenance import DEFAULT_PROVENANCE, PROVENANCES
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -20,7 +20,7 @@ from engram.cli.options import (
     path_argument,
 )
 from engram.cli.output import line, print_document, print_results, result_documents
-from engram.models import PROVENANCES, UNKNOWN_PROVENANCE
+from engram.provenance import PROVENANCES, UNKNOWN_PROVENANCE
 
 if TYPE_CHECKING:
     from typing import Unpack

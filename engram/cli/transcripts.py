@@ -15,7 +15,8 @@ import msgspec
 from engram.cli.failures import BadFileError
 from engram.cli.options import parse_moment
 from engram.errors import InvalidArgument
-from engram.models import DEFAULT_PROVENANCE, ObserveInput, check_provenance
+from engram.models import ObserveInput
+from engram.provenance import DEFAULT_PROVENANCE, check_provenance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engram.models import least_trusted
+from engram.provenance import least_trusted
 from engram.storage import NewEpisode
 from engram.times import to_micros
 

@@ -10,13 +10,9 @@ from engram import arguments
 from engram.engine.session import Session
 from engram.errors import InvalidArgument, InvalidType, NotFound
 from engram.index import ACCURACIES, Adjacency
-from engram.models import (
-    DEFAULT_PROVENANCE,
-    EpisodePage,
-    ObserveInput,
-    check_provenance,
-)
+from engram.models import EpisodePage, ObserveInput
 from engram.paths import ownership
+from engram.provenance import DEFAULT_PROVENANCE, check_provenance
 from engram.retrieval import MAX_K, MODES, Query, recall
 from engram.storage import NewEpisode, Origin
 from engram.times import to_micros

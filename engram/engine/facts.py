@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from engram import arguments
 from engram.engine.session import Session
 from engram.errors import InvalidArgument, NotFound, ScopeError
-from engram.models import UNKNOWN_PROVENANCE, FactPage, least_trusted
+from engram.models import FactPage
+from engram.provenance import UNKNOWN_PROVENANCE, least_trusted
 from engram.storage import FactSource, NewFact
 from engram.times import to_micros
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engram.errors import CorruptStore
-from engram.models import PROVENANCES, UNKNOWN_PROVENANCE
+from engram.provenance import PROVENANCES, UNKNOWN_PROVENANCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

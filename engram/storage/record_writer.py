@@ -9,7 +9,7 @@ import apsw
 import numpy as np
 
 from engram.errors import InvalidArgument
-from engram.models import UNKNOWN_PROVENANCE
+from engram.provenance import UNKNOWN_PROVENANCE
 from engram.storage import uids
 from engram.storage.importance import UNDECAYED, Importance
 from engram.storage.ledger_records import LedgerRecords

@@ -42,13 +42,26 @@ _UNSPACED_RANGES = (
     ("\U00020000", "\U0003ffff"),  # Han extensions B and later
 )
 _UNSPACED_LETTERS = "".join(f"{low}-{high}" for low, high in _UNSPACED_RANGES)
-_UNSPACED = re.compile(f"([{_UNSPACED_LETTERS}]+)")
-_WORD = re.compile(rf"[{_UNSPACED_LETTERS}]{{1,2}}|[^\s{_UNSPACED_LETTERS}]+")
-_IRREGULAR = re.compile(
+
+
+# Compiled at the first use: to start, most programs need none of them.
+@cache
+def _unspaced() -> re.Pattern[str]:
+    return re.compile(f"([{_UNSPACED_LETTERS}]+)")
+
+
+@cache
+def _word() -> re.Pattern[str]:
+    return re.compile(rf"[{_UNSPACED_LETTERS}]{{1,2}}|[^\s{_UNSPACED_LETTERS}]+")
+
+
+@cache
+def _irregular() -> re.Pattern[str]:
     # Greek, Cyrillic io, Hebrew, Arabic, marks and format characters, sharp s, extended Greek
-    "[\u0300-\u03ff\u0401\u0451\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u0670\u06d6-\u06ed"
-    "\u00df\u1e9e\u1f00-\u1fff\u00ad\u200b-\u200f\u2060\ufeff]"
-)
+    return re.compile(
+        "[\u0300-\u03ff\u0401\u0451\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u0670\u06d6-\u06ed"
+        "\u00df\u1e9e\u1f00-\u1fff\u00ad\u200b-\u200f\u2060\ufeff]"
+    )
 
 
 @cache
@@ -81,7 +94,7 @@ def normalise(text: str) -> str:
         return text
     if not unicodedata.is_normalized("NFKC", text):
         text = unicodedata.normalize("NFKC", text)
-    return text.translate(_spellings()) if _IRREGULAR.search(text) else text
+    return text.translate(_spellings()) if _irregular().search(text) else text
 
 
 def _clusters(run: str) -> list[str]:
@@ -110,9 +123,9 @@ def _document_terms(run: str) -> str:
 def searchable(text: str) -> str:
     """Return the form of a document that full-text search indexes."""
     text = normalise(text)
-    if text.isascii() or not _UNSPACED.search(text):
+    if text.isascii() or not _unspaced().search(text):
         return text
-    return _UNSPACED.sub(lambda run: _document_terms(run[0]), text)
+    return _unspaced().sub(lambda run: _document_terms(run[0]), text)
 
 
 def search_text(content: str) -> str | None:
@@ -126,10 +139,10 @@ def search_text(content: str) -> str | None:
 def _query_terms(word: str) -> list[str]:
     """Return what one space-free word of a query is searched as."""
     terms: list[str] = []
-    for piece in _UNSPACED.split(word):
+    for piece in _unspaced().split(word):
         if not piece:
             continue
-        if not _UNSPACED.fullmatch(piece):
+        if not _unspaced().fullmatch(piece):
             terms.append(piece)
             continue
         letters = _clusters(piece)
@@ -139,7 +152,7 @@ def _query_terms(word: str) -> list[str]:
 
 def is_unspaced(character: str) -> bool:
     """Return whether a character is of a script whose words are not set apart by spaces."""
-    return _UNSPACED.match(character) is not None
+    return _unspaced().match(character) is not None
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:
@@ -148,7 +161,7 @@ def word_spans(text: str) -> list[tuple[int, int]]:
     Words are set apart by white space. In scripts that use none two letters count as a word, which
     is about its length in Chinese and Japanese.
     """
-    return [found.span() for found in _WORD.finditer(text)]
+    return [found.span() for found in _word().finditer(text)]
 
 
 def match_expression(query: str) -> str:

@@ -17,8 +17,8 @@ import numpy as np
 
 from engram import arguments
 from engram.errors import InvalidArgument
-from engram.models import DEFAULT_PROVENANCE, TRUSTED_PROVENANCE
 from engram.paths import ownership
+from engram.provenance import DEFAULT_PROVENANCE, TRUSTED_PROVENANCE
 from engram.storage.graph import MENTIONS
 from engram.storage.lifecycle import EVIDENCE
 from engram.storage.projects import FACT

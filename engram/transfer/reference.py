@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from engram.errors import InvalidArgument
-from engram.models import UNKNOWN_PROVENANCE, check_provenance
+from engram.provenance import UNKNOWN_PROVENANCE, check_provenance
 from engram.times import from_micros
 from engram.transfer.rows import Row
 from engram.transfer.strict_json import items, members
