@@ -36,9 +36,16 @@ def program(*arguments: str, before: Sequence[str] = ()) -> list[str]:
 class Worker:
     """A running process; what it answers is read line by line."""
 
-    def __init__(self, config: Path, *, before: Sequence[str] = (), **variables: str) -> None:
+    def __init__(
+        self,
+        config: Path,
+        *,
+        before: Sequence[str] = (),
+        options: Sequence[str] = (),
+        **variables: str,
+    ) -> None:
         self.process = subprocess.Popen(
-            program("--config", str(config), "api", before=before),
+            program("--config", str(config), "api", *options, before=before),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

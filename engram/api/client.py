@@ -20,7 +20,6 @@ from engram.errors import ProcessLost, RequestFailed, TimedOut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from types import TracebackType
 
 __all__ = ["Client"]
 
@@ -60,12 +59,7 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -128,7 +122,11 @@ class Client:
         return answer
 
     def _running(self) -> subprocess.Popen[bytes] | None:
-        return self._process if self._process and self._process.poll() is None else None
+        process = self._process
+        if process is not None and process.poll() is not None:
+            _kill(process)  # it is dead; that closes the pipes to it
+            return None
+        return process
 
     def _started(self) -> subprocess.Popen[bytes]:
         try:

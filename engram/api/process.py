@@ -28,15 +28,16 @@ if TYPE_CHECKING:
 __all__ = ["respond", "serve"]
 
 
-def serve(loaded: Loaded, channel: Channel) -> None:
+def serve(loaded: Loaded, channel: Channel, key: str | None = None) -> None:
     """Answer requests until the client sends no more, or is gone.
 
     Args:
         loaded: The settings; they stay as they are.
         channel: Where the client is.
+        key: Passphrase of an encrypted store.
     """
     lifetime = Lifetime(channel.answers)
-    with Service(loaded) as service, suppress(BrokenPipeError):
+    with Service(loaded, key=key) as service, suppress(BrokenPipeError):
         for line in read_lines(channel.requests):
             answer = respond(line, service)
             if answer is not None:

@@ -26,12 +26,16 @@ class Searching:
     Args:
         settings: The settings in force.
         ledger: The books of the same store, which know whether its file is still the same.
+        key: Passphrase of an encrypted store.
         clock: Where "now" comes from.
     """
 
-    def __init__(self, settings: Settings, ledger: Ledger, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, settings: Settings, ledger: Ledger, key: str | None, clock: Callable[[], datetime]
+    ) -> None:
         self._settings = settings
         self._ledger = ledger
+        self._key = key
         self._clock = clock
         self._memory: Engram | None = None
         self._identity: tuple[int, int] | None = None
@@ -83,7 +87,7 @@ class Searching:
             self.close()
             from engram.engine import Engram  # noqa: PLC0415 - NumPy, for searches only
 
-            self._memory = Engram(self._ledger.path, clock=self._clock, create=False)
+            self._memory = Engram(self._ledger.path, key=self._key, clock=self._clock, create=False)
             self._identity = identity
         return self._memory
 

@@ -19,7 +19,6 @@ from engram.times import utc_now
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
-    from types import TracebackType
 
     from engram.api.operations import (
         Arguments,
@@ -50,16 +49,19 @@ class Service:
 
     Args:
         loaded: The settings in force.
+        key: Passphrase of an encrypted store.
         clock: Where "now" comes from.
     """
 
-    def __init__(self, loaded: Loaded, *, clock: Callable[[], datetime] = utc_now) -> None:
+    def __init__(
+        self, loaded: Loaded, *, key: str | None = None, clock: Callable[[], datetime] = utc_now
+    ) -> None:
         self._loaded = loaded
         self._started = clock().timestamp()
         self._backend = loaded.settings.storage_backend.strip().lower()
         kept = Ledger if self._backend == "sqlite" else _NoLedger
-        self._ledger = kept(loaded.settings.db_path, clock=clock)
-        self._searching = Searching(loaded.settings, self._ledger, clock)
+        self._ledger = kept(loaded.settings.db_path, key=key, clock=clock)
+        self._searching = Searching(loaded.settings, self._ledger, key, clock)
         self._dormant = loaded.settings.dormant_recall
         self._calls: dict[str, Callable[[Any], object]] = {
             "operations": self._operations,
@@ -81,12 +83,7 @@ class Service:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._searching.close()
         self._ledger.close()
 

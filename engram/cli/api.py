@@ -5,14 +5,16 @@ from __future__ import annotations
 import click
 
 from engram.api.channel import claim
+from engram.cli.keys import key_option
 from engram.cli.settings import loaded
 
 __all__ = ["api"]
 
 
 @click.command()
+@key_option
 @click.pass_context
-def api(context: click.Context) -> None:
+def api(context: click.Context, *, key: str | None) -> None:
     """Answer requests, one JSON object per line, until stdin ends.
 
     Needs --config before the command, with an absolute path. Makes no store; one that is made
@@ -22,4 +24,4 @@ def api(context: click.Context) -> None:
     # After that, for a library may print when it is imported.
     from engram.api.process import serve  # noqa: PLC0415
 
-    serve(loaded(context, require_file=True), channel)
+    serve(loaded(context, require_file=True), channel, key)

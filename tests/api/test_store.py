@@ -161,3 +161,16 @@ def test_a_writer_does_not_stop_reads(store, start, project):
         worker.result("recall", project_id=project)
         worker.result("evidence_list", project_id=project)
         worker.result("dormant_review")
+
+
+def test_an_encrypted_store_is_read_with_its_key_alone(path, start, project, tmp_path):
+    with Engram(path, embedder=WordEmbedder(), key="secret") as memory:
+        memory.remember("tea", project=project)
+    key = tmp_path / "key"
+    key.write_text("secret\n")
+    key.chmod(0o600)
+    check_all_fail(start())
+    worker = start(options=["--key-file", str(key)])
+    assert contents(worker, project) == ["tea"]
+    worker.result("checkpoint", project_id=project, task="t", summary="canary")
+    assert b"canary" not in path.read_bytes() + path.with_name(f"{path.name}-wal").read_bytes()
