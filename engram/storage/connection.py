@@ -19,14 +19,8 @@ import apsw
 
 from engram.errors import (
     Busy,
-    CannotOpen,
-    Closed,
-    CorruptStore,
-    EngramError,
     Forked,
     InvalidArgument,
-    NotAStore,
-    StoreFull,
 )
 from engram.storage.checkpoints import checkpoint_by_size
 from engram.storage.encryption import (
@@ -40,6 +34,7 @@ from engram.storage.encryption import (
     source,
     unlock,
 )
+from engram.storage.errors import named_errors
 from engram.storage.files import refuse_what_is_no_file, refuse_what_is_not_there, replacing
 from engram.storage.functions import add_functions, occurrences, terms
 
@@ -52,58 +47,6 @@ MAPPED: Final = 128 * 1024 * 1024
 """Bytes of a file that are mapped unless somebody asks for less."""
 
 _CACHE_KIB = 32_000
-
-_ERRORS: dict[type[apsw.Error], tuple[type[EngramError], str, str]] = {
-    apsw.BusyError: (
-        Busy,
-        "another connection kept the store locked for longer than the busy timeout",
-        "try again, or raise busy_timeout",
-    ),
-    apsw.LockedError: (Busy, "another call of this process keeps the store locked", "try again"),
-    apsw.FullError: (
-        StoreFull,
-        "the disk is full; the write was undone",
-        "free some space and write again",
-    ),
-    apsw.CantOpenError: (
-        CannotOpen,
-        "the store cannot be opened",
-        "check that the folder exists and may be written to",
-    ),
-    apsw.ReadOnlyError: (CannotOpen, "the store is read-only", "check the file's permissions"),
-    apsw.PermissionsError: (CannotOpen, "the store may not be accessed", "check permissions"),
-    apsw.IOError: (CannotOpen, "reading or writing the store failed", "check the disk"),
-    apsw.NotADBError: (
-        NotAStore,
-        "the file is not an engram store, or it is encrypted and the key is missing or wrong",
-        "pass the key it was made with as key=",
-    ),
-    apsw.CorruptError: (
-        CorruptStore,
-        "the store is damaged",
-        "restore a backup; a copy of the file may still be readable in part",
-    ),
-}
-
-
-@contextmanager
-def named_errors() -> Iterator[None]:
-    """Turn an APSW error into the matching `EngramError`."""
-    try:
-        yield
-    except apsw.ConnectionClosedError:
-        message = "this Engram is closed"
-        raise Closed(message, "open a new one") from None
-    except UnicodeDecodeError:
-        # Its text would quote the damaged one.
-        message = "a stored text is damaged"
-        raise CorruptStore(message, "restore a backup") from None
-    except apsw.Error as error:
-        for kind, (named, message, hint) in _ERRORS.items():
-            if isinstance(error, kind):
-                raise named(message, hint) from error
-        message = f"the store refused a statement ({type(error).__name__})"
-        raise EngramError(message) from error
 
 
 class Connection:

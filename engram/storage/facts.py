@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 _ALWAYS = 2**63 - 1
 
-
 VISIBLE = "({0}.shared = 1 OR {0}.agent = (SELECT id FROM agent WHERE name = :agent))"
 _ACTIVE = "{0}.valid_to IS NULL AND {0}.superseded_at IS NULL"
 # The subject under each of its names: aliases are what callers declared to be one entity.

@@ -14,8 +14,8 @@ from urllib.parse import quote
 import apsw
 
 from engram.errors import CannotOpen, NotAStore
-from engram.storage.connection import named_errors
 from engram.storage.encryption import passphrase, unlock
+from engram.storage.errors import named_errors
 
 _COLUMNS = {
     "episodes": "id content timestamp actors tags salience emotional_valence summary_of"
