@@ -71,7 +71,7 @@ def explanation(
             "bypassed": True,
             "read": False,
             "written": False,
-            "reason": "an explanation is of this very search and leaves nothing behind",
+            "reason": "an explanation is of this very search: no kept answer is read, none is kept",
         },
         "side_effects": {"record_search": False, "dormant_evaluation": False},
         "score_semantics": {

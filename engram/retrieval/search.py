@@ -182,7 +182,7 @@ class Search:
         self._fuse()
 
     def _other_names(self, names: Iterable[str]) -> list[str]:
-        asked = self.question.text.casefold()
+        asked = {name.casefold() for name in self.question.names()}
         return [name for name in names if name.casefold() not in asked][:_EXPANSIONS_MOST]
 
     def _by_text(
@@ -325,9 +325,13 @@ class Search:
 
     def conclude(self, store: Store) -> list[SearchHit]:
         """Return what is sure enough and may still be returned, best first; in a transaction."""
-        current = store.memories.read(self.candidates)
+        standings = store.memories.standings(self.candidates)
         for key, candidate in self.candidates.items():
-            candidate.memory = current.get(key)
+            standing = standings.get(key)
+            if standing is None or candidate.memory is None:
+                candidate.memory = None
+            else:
+                candidate.memory = candidate.memory._replace(standing=standing)
         scored = [one for one in self.reranked if "final" in one.scores and one.eligible]
         scored.sort(key=lambda one: (-one.scores["final"], one.ranks["prior"]))
         floor = self.settings.min_confidence
@@ -340,7 +344,11 @@ class Search:
         _rank(passed, "after_coverage")
         self.final = passed[: self.k]
         _rank(self.final, "final")
-        return [_hit(one) for one in self.final]
+        return [
+            hit_of(one.memory, round(one.scores["final"], 4))
+            for one in self.final
+            if one.memory is not None
+        ]
 
     def _cover(self, passed: list[Candidate]) -> None:
         """Keep the best of the order before the reranker among the first k, as the last of them."""
@@ -358,13 +366,12 @@ def _rank(ordered: list[Candidate], name: str) -> None:
         candidate.ranks[name] = rank
 
 
-def _hit(candidate: Candidate) -> SearchHit:
-    memory = candidate.memory
-    assert memory is not None  # noqa: S101 - only what is eligible is scored
+def hit_of(memory: Memory, score: float) -> SearchHit:
+    """Return a memory as a search returns it."""
     return SearchHit(
         memory.id,
         memory.content,
-        round(candidate.scores["final"], 4),
+        score,
         memory.layer,
         memory.memory_type,
         memory.importance,

@@ -29,9 +29,18 @@ _EPISODES: Final = (
     f"SELECT e.id, e.uid, {_STANDING}, e.content, e.layer, e.memory_type, {IMPORTANCE},"  # noqa: S608
     f" e.recorded_at FROM json_each(?) AS k CROSS JOIN episode AS e ON e.id = k.value {JOIN}"
 )
+_FACT_STANDING: Final = (
+    "iif(f.valid_to IS NULL AND f.superseded_at IS NULL AND NOT f.quarantined,"
+    " 'eligible', 'inactive')"
+)
+_STANDINGS: Final = (
+    f"SELECT e.id, {_STANDING} FROM json_each(:episodes) AS k"  # noqa: S608
+    " CROSS JOIN episode AS e ON e.id = k.value UNION ALL"
+    f" SELECT -f.id, {_FACT_STANDING} FROM json_each(:facts) AS k"
+    " CROSS JOIN fact AS f ON f.id = k.value"
+)
 _FACTS: Final = (
-    "SELECT f.id, f.uid, iif(f.valid_to IS NULL AND f.superseded_at IS NULL"
-    " AND NOT f.quarantined, 'eligible', 'inactive'),"
+    f"SELECT f.id, f.uid, {_FACT_STANDING},"  # noqa: S608
     " concat_ws(' ', f.subject, f.predicate, f.object), f.confidence, f.recorded_at"
     " FROM json_each(?) AS k CROSS JOIN fact AS f ON f.id = k.value"
 )
@@ -69,9 +78,8 @@ class Memories:
 
     def read(self, keys: Iterable[int]) -> dict[int, Memory]:
         """Return memories by their keys; those that are gone are left out."""
-        wanted = list(keys)
+        episodes, facts = _apart(keys)
         found: dict[int, Memory] = {}
-        episodes = json.dumps([key for key in wanted if key > 0])
         for key, uid, standing, content, layer, kind, stored, recorded in self._connection.execute(
             _EPISODES, (episodes,)
         ):
@@ -79,7 +87,6 @@ class Memories:
             found[key] = Memory(
                 key, uids.from_stored(uid), standing, content, layer, kind, importance, recorded
             )
-        facts = json.dumps([-key for key in wanted if key < 0])
         for key, uid, standing, content, confidence, recorded in self._connection.execute(
             _FACTS, (facts,)
         ):
@@ -88,3 +95,18 @@ class Memories:
                 -key, public, standing, content, "semantic", "fact", confidence, recorded
             )
         return found
+
+    def standings(self, keys: Iterable[int]) -> dict[int, Standing]:
+        """Return whether memories may be returned, by their keys; those gone are left out."""
+        episodes, facts = _apart(keys)
+        rows = self._connection.execute(_STANDINGS, {"episodes": episodes, "facts": facts})
+        return {key: standing for key, standing in rows}
+
+
+def _apart(keys: Iterable[int]) -> tuple[str, str]:
+    """Return the keys of episodes and those of facts, as JSON arrays."""
+    wanted = list(keys)
+    return (
+        json.dumps([key for key in wanted if key > 0]),
+        json.dumps([-key for key in wanted if key < 0]),
+    )

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from engram.storage.facts import VISIBLE
+from engram.storage.projects import INELIGIBLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -65,10 +66,12 @@ class Names:
         return [(key, weight) for key, weight in rows]
 
     def episodes(self, entity: int, agent: str | None, limit: int) -> list[int]:
-        """Return the keys of the episodes that mention an entity, those joined to it last first."""
+        """Return the keys of the eligible episodes that mention an entity, last joined first."""
         rows = self._connection.execute(
-            "SELECT g.episode FROM edge AS g WHERE g.target = :entity"  # noqa: S608
-            f" AND g.episode IS NOT NULL AND {_MINE} ORDER BY g.id DESC LIMIT :limit",
+            "SELECT g.episode FROM edge AS g CROSS JOIN episode AS e ON e.id = g.episode"  # noqa: S608
+            f" WHERE g.target = :entity AND {_MINE} AND NOT {INELIGIBLE.format('e')}"
+            " AND (:agent IS NULL OR e.agent = (SELECT id FROM agent WHERE name = :agent))"
+            " ORDER BY g.id DESC LIMIT :limit",
             {"entity": entity, "agent": agent, "limit": limit},
         )
         return [key for (key,) in rows]
