@@ -150,7 +150,9 @@ class MemorySearch(DormantShadow):
                 return [], None, None
             vector, index = found
             search.gather(self._store, index, vector, explain=explain)
-            model = index.model
+            model, search.damaged = index.model, len(self._store.embeddings.damaged)
+        if search.damaged:
+            _LOG.warning("%d memories have damaged vectors: they are left out", search.damaged)
         if self._upkeep is not None and not explain:
             self._upkeep.start()
         reranker = self._reranker(cross_encoder, self._the_embedder(model))
@@ -179,7 +181,7 @@ class MemorySearch(DormantShadow):
             self._store.note_recall(self._agent, None, self._now(), keys)
             self._store.flush(wait=False)
         except EngramError as error:
-            _LOG.warning("an access was not recorded: %s", type(error).__name__)
+            _LOG.warning("an access could not be recorded at once: %s", type(error).__name__)
 
     def _reranker(self, name: str, embedder: Embedder) -> Reranker:
         """Return the reranker of a name, the same as long as the embedder is."""

@@ -90,9 +90,9 @@ class DormantSearch:
             for key, cosine in zip(keys.tolist(), cosines.tolist(), strict=True)
             if cosine >= settings.min_relevance and key not in answered
         ][: settings.rerank_candidates]
-        episodes = store.episodes.fetch(np.array([key for key, _ in relevant], dtype=np.int64))
+        memories = store.memories.read(key for key, _ in relevant)
         self._near = [
-            (*near, episode.content) for near, episode in zip(relevant, episodes, strict=True)
+            (key, cosine, memories[key].content) for key, cosine in relevant if key in memories
         ]
 
     def judge(self, reranker: Reranker) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from engram.storage.segment import is_unspaced, query_terms
@@ -77,7 +77,9 @@ class Question:
 
     def names(self) -> list[str]:
         """Return what may be a name in it: up to four words, or a run of unspaced letters."""
-        return list(islice(dict.fromkeys(self._names()), _NAMES_MOST))
+        return list(
+            islice(dict.fromkeys(chain.from_iterable(map(_spellings, self._names()))), _NAMES_MOST)
+        )
 
     def _names(self) -> Iterator[str]:
         words = [stripped for word in self.text.split() if (stripped := word.strip(_WORD_EDGES))]
@@ -92,3 +94,10 @@ class Question:
                 for size in range(min(_NAME_CHARACTERS, len(word)), 0, -1):
                     for start in range(len(word) - size + 1):
                         yield word[start : start + size]
+
+
+def _spellings(name: str) -> tuple[str, ...]:
+    """Return a name in the cases it may be kept in; of ASCII letters the store sees to that."""
+    if name.isascii():
+        return (name,)
+    return name, name.lower(), name.title(), name.upper()

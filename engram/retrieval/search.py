@@ -133,6 +133,7 @@ class Search:
         self.candidates: dict[int, Candidate] = {}
         self.reranked: list[Candidate] = []
         self.final: list[Candidate] = []
+        self.damaged = 0
         self._agent = agent
         self._now = now
 

@@ -6,7 +6,8 @@ A memory's key is its episode's, or minus its fact's.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from engram.storage import uids
 from engram.storage.filters import UNAVAILABLE
@@ -26,8 +27,9 @@ _STANDING: Final = (
     " ELSE 'eligible' END"
 )
 _EPISODES: Final = (
-    f"SELECT e.id, e.uid, {_STANDING}, e.content, e.layer, e.memory_type, {IMPORTANCE},"  # noqa: S608
-    f" e.recorded_at FROM json_each(?) AS k CROSS JOIN episode AS e ON e.id = k.value {JOIN}"
+    f"SELECT e.id, e.uid, {_STANDING}, CAST(e.content AS BLOB), CAST(e.layer AS BLOB),"  # noqa: S608
+    f" CAST(e.memory_type AS BLOB), {IMPORTANCE}, e.recorded_at"
+    f" FROM json_each(?) AS k CROSS JOIN episode AS e ON e.id = k.value {JOIN}"
 )
 _FACT_STANDING: Final = (
     "iif(f.valid_to IS NULL AND f.superseded_at IS NULL AND NOT f.quarantined,"
@@ -41,7 +43,7 @@ _STANDINGS: Final = (
 )
 _FACTS: Final = (
     f"SELECT f.id, f.uid, {_FACT_STANDING},"  # noqa: S608
-    " concat_ws(' ', f.subject, f.predicate, f.object), f.confidence, f.recorded_at"
+    " CAST(concat_ws(' ', f.subject, f.predicate, f.object) AS BLOB), f.confidence, f.recorded_at"
     " FROM json_each(?) AS k CROSS JOIN fact AS f ON f.id = k.value"
 )
 
@@ -77,30 +79,47 @@ class Memories:
         self._connection = connection
 
     def read(self, keys: Iterable[int]) -> dict[int, Memory]:
-        """Return memories by their keys; those that are gone are left out."""
+        """Return memories by their keys; those that are gone are left out.
+
+        So are those whose text is damaged: one row costs no search its answer.
+        """
         episodes, facts = _apart(keys)
         found: dict[int, Memory] = {}
-        for key, uid, standing, content, layer, kind, stored, recorded in self._connection.execute(
-            _EPISODES, (episodes,)
-        ):
+        rows: Any = self._connection.execute(_EPISODES, (episodes,))
+        for key, uid, standing, content, layer, kind, stored, recorded in rows:
             importance = min(max(from_stored(stored), 0.0), 1.0)
-            found[key] = Memory(
-                key, uids.from_stored(uid), standing, content, layer, kind, importance, recorded
-            )
-        for key, uid, standing, content, confidence, recorded in self._connection.execute(
-            _FACTS, (facts,)
-        ):
+            with suppress(UnicodeDecodeError):
+                found[key] = Memory(
+                    key,
+                    uids.from_stored(uid),
+                    standing,
+                    content.decode(),
+                    layer.decode(),
+                    kind.decode(),
+                    importance,
+                    recorded,
+                )
+        rows = self._connection.execute(_FACTS, (facts,))
+        for key, uid, standing, content, confidence, recorded in rows:
             public = FACT + uids.from_stored(uid)
-            found[-key] = Memory(
-                -key, public, standing, content, "semantic", "fact", confidence, recorded
-            )
+            with suppress(UnicodeDecodeError):
+                found[-key] = Memory(
+                    -key,
+                    public,
+                    standing,
+                    content.decode(),
+                    "semantic",
+                    "fact",
+                    confidence,
+                    recorded,
+                )
         return found
 
     def standings(self, keys: Iterable[int]) -> dict[int, Standing]:
         """Return whether memories may be returned, by their keys; those gone are left out."""
         episodes, facts = _apart(keys)
-        rows = self._connection.execute(_STANDINGS, {"episodes": episodes, "facts": facts})
-        return {key: standing for key, standing in rows}
+        rows: Any = self._connection.execute(_STANDINGS, {"episodes": episodes, "facts": facts})
+        return dict(rows)
 
 
 def _apart(keys: Iterable[int]) -> tuple[str, str]:
