@@ -162,7 +162,7 @@ class Search:
         self, store: Store, index: EpisodeIndex, vector: NDArray[np.float32], *, explain: bool
     ) -> None:
         self.candidates.clear()
-        entities = store.names.entities(self.question.names())
+        entities = store.names.entities(self.question.names)
         if self.settings.enable_query_expansion:
             self.expansions = self._other_names(store.names.of(entities))
         allowed = EpisodeFilter(agent=self._agent, exclude_quarantined=True)
@@ -183,7 +183,7 @@ class Search:
         self._fuse()
 
     def _other_names(self, names: Iterable[str]) -> list[str]:
-        asked = {name.casefold() for name in self.question.names()}
+        asked = {name.casefold() for name in self.question.names}
         return [name for name in names if name.casefold() not in asked][:_EXPANSIONS_MOST]
 
     def _by_text(
@@ -209,7 +209,7 @@ class Search:
     ) -> list[tuple[int, float]]:
         """Return what is known of those the question names, and of their neighbours."""
         names, agent, k = store.names, self._agent, self.k
-        about = [*self.question.names(), *names.of(entities)]
+        about = [*self.question.names, *names.of(entities)]
         found = {-fact: 1.0 for fact in names.facts(about, agent, k)}
         strengths = [(entity, 1.0) for entity in entities]
         strengths += [(e, _NEIGHBOUR * weight) for e, weight in names.neighbours(entities, agent)]
