@@ -33,7 +33,9 @@ _PHRASE: Final = re.compile(r'"([^"]+)"')
 _WORD_EDGES: Final = "\"'“”‘’«»()[]{}<>.,;:!?…。、？！「」『』"
 _POSSESSIVE: Final = re.compile(r"['’]s$", re.IGNORECASE)
 _NAME_WORDS: Final = 4
-_NAME_CHARACTERS: Final = 8
+_RUN_LENGTHS: Final = (2, 3, 4, 1, 5, 6, 7, 8)
+"""Letters of a name in a script without spaces, the most common first."""
+
 _NAMES_MOST: Final = 512
 
 
@@ -91,7 +93,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _phrases(words: Sequence[str]) -> Iterator[str]:
-    for size in range(_NAME_WORDS, 0, -1):
+    for size in range(1, _NAME_WORDS + 1):
         for start in range(len(words) - size + 1):
             name = " ".join(words[start : start + size])
             yield name
@@ -102,7 +104,7 @@ def _phrases(words: Sequence[str]) -> Iterator[str]:
 def _runs(words: Sequence[str]) -> Iterator[str]:
     for word in words:
         if any(map(is_unspaced, word)):
-            for size in range(min(_NAME_CHARACTERS, len(word)), 0, -1):
+            for size in _RUN_LENGTHS:
                 for start in range(len(word) - size + 1):
                     yield word[start : start + size]
 
