@@ -89,7 +89,7 @@ class ProjectContext(Opening):
         path = canonical(project, "project")
         count = arguments.integer(limit, "limit", 1, MAX_MEMORIES)
         with self._reading() as store:
-            found = store.projects.newest(path, count, EXCERPT)
+            found = store.projects.newest(path, count, EXCERPT, self._now())
         return [
             ContextMemory(
                 memory.id,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from engram.storage.standing import UNAVAILABLE
+
 if TYPE_CHECKING:
     from engram.storage.connection import Connection
 
@@ -39,8 +41,8 @@ class Holdings:
         )
         layers: dict[str, int] = dict(rows)
         forgotten: int = one(
-            "SELECT count(*) FROM episode WHERE forgotten_at IS NOT NULL AND"
-            " coalesce(forgotten_at, invalidated_at, nullif(status, 'active')) IS NOT NULL"
+            "SELECT count(*) FROM episode AS e WHERE e.forgotten_at IS NOT NULL"  # noqa: S608
+            f" AND {UNAVAILABLE.format('e')} IS NOT NULL"
         ).get
         episodic = one("SELECT count(*) FROM episode").get - forgotten - sum(layers.values())
         if episodic:

@@ -9,9 +9,9 @@ import json
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from engram.storage import uids
-from engram.storage.filters import UNAVAILABLE
 from engram.storage.importance import IMPORTANCE, JOIN, from_stored
 from engram.storage.projects import FACT
+from engram.storage.standing import ACTIVE_FACT, INELIGIBLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,7 +22,7 @@ Standing = Literal["eligible", "inactive", "forgotten"]
 
 _STANDING: Final = (
     "CASE WHEN e.forgotten_at IS NOT NULL THEN 'forgotten'"
-    f" WHEN {UNAVAILABLE.format('e')} IS NOT NULL OR e.quarantined THEN 'inactive'"
+    f" WHEN {INELIGIBLE.format('e')} THEN 'inactive'"
     " ELSE 'eligible' END"
 )
 _EPISODES: Final = (
@@ -30,10 +30,9 @@ _EPISODES: Final = (
     f" e.recorded_at FROM json_each(?) AS k CROSS JOIN episode AS e ON e.id = k.value {JOIN}"
 )
 _FACTS: Final = (
-    "SELECT f.id, f.uid, iif(f.valid_to IS NULL AND f.superseded_at IS NULL"
-    " AND NOT f.quarantined, 'eligible', 'inactive'),"
+    f"SELECT f.id, f.uid, iif({ACTIVE_FACT.format('f')}, 'eligible', 'inactive'),"  # noqa: S608
     " concat_ws(' ', f.subject, f.predicate, f.object), f.confidence, f.recorded_at"
-    " FROM json_each(?) AS k CROSS JOIN fact AS f ON f.id = k.value"
+    " FROM json_each(:keys) AS k CROSS JOIN fact AS f ON f.id = k.value"
 )
 
 
@@ -67,8 +66,13 @@ class Memories:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def read(self, keys: Iterable[int]) -> dict[int, Memory]:
-        """Return memories by their keys; those that are gone are left out."""
+    def read(self, keys: Iterable[int], now: int) -> dict[int, Memory]:
+        """Return memories by their keys; those that are gone are left out.
+
+        Args:
+            keys: The keys.
+            now: The time at which a fact has to hold, in microseconds.
+        """
         wanted = list(keys)
         found: dict[int, Memory] = {}
         episodes = json.dumps([key for key in wanted if key > 0])
@@ -81,7 +85,7 @@ class Memories:
             )
         facts = json.dumps([-key for key in wanted if key < 0])
         for key, uid, standing, content, confidence, recorded in self._connection.execute(
-            _FACTS, (facts,)
+            _FACTS, {"keys": facts, "now": now}
         ):
             public = FACT + uids.from_stored(uid)
             found[-key] = Memory(
