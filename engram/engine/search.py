@@ -164,7 +164,7 @@ class MemorySearch(DormantShadow):
         """Return an answer that was kept with its memories read again, in a transaction."""
         if kept is None:
             return None
-        memories = self._store.memories.read(key for key, _ in kept)
+        memories = self._store.memories.read((key for key, _ in kept), self._now())
         found = [(memories.get(key), score) for key, score in kept]
         return [
             hit_of(memory, score)

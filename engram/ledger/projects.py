@@ -44,10 +44,10 @@ class Totals:
     """What a store holds.
 
     Attributes:
-        layers: Memories that are not forgotten, by layer.
+        layers: Memories that are not forgotten, by layer; facts that hold are "semantic".
         evidence: Check observations that are not forgotten.
-        entities: Named entities.
-        relationships: Connections between entities.
+        entities: Named entities, and other subjects of facts.
+        relationships: Connections between entities, and facts about two of them.
         db_size: Bytes of the main file; what waits in the write-ahead log is not counted.
     """
 
@@ -68,7 +68,7 @@ class ProjectContext(Opening):
             CannotOpen, NotAStore, StoreTooNew, CorruptStore, Busy: The store cannot be read.
         """
         with self._reading() as store:
-            held = store.holdings.count()
+            held = store.holdings.count(self._now())
         return Totals(**held._asdict(), db_size=self._path.stat().st_size)
 
     def recent(self, project: str, *, limit: int = 8) -> list[ContextMemory]:
@@ -89,7 +89,7 @@ class ProjectContext(Opening):
         path = canonical(project, "project")
         count = arguments.integer(limit, "limit", 1, MAX_MEMORIES)
         with self._reading() as store:
-            found = store.projects.newest(path, count, EXCERPT)
+            found = store.projects.newest(path, count, EXCERPT, self._now())
         return [
             ContextMemory(
                 memory.id,

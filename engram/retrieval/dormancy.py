@@ -90,7 +90,7 @@ class DormantSearch:
             for key, cosine in zip(keys.tolist(), cosines.tolist(), strict=True)
             if cosine >= settings.min_relevance and key not in answered
         ][: settings.rerank_candidates]
-        memories = store.memories.read(key for key, _ in relevant)
+        memories = store.memories.read((key for key, _ in relevant), self._now)
         self._near = [
             (key, cosine, memories[key].content) for key, cosine in relevant if key in memories
         ]

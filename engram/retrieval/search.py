@@ -177,7 +177,7 @@ class Search:
                 candidate.ranks[name] = rank
         if explain:
             self._add_withheld(index, vector)
-        for key, memory in store.memories.read(self.candidates).items():
+        for key, memory in store.memories.read(self.candidates, self._now).items():
             self.candidates[key].memory = memory
             self.candidates[key].id = memory.id
         self._fuse()
@@ -210,7 +210,7 @@ class Search:
         """Return what is known of those the question names, and of their neighbours."""
         names, agent, k = store.names, self._agent, self.k
         about = [*self.question.names, *names.of(entities)]
-        found = {-fact: 1.0 for fact in names.facts(about, agent, k)}
+        found = {-fact: 1.0 for fact in names.facts(about, agent, k, self._now)}
         strengths = [(entity, 1.0) for entity in entities]
         strengths += [(e, _NEIGHBOUR * weight) for e, weight in names.neighbours(entities, agent)]
         for entity, strength in strengths:
@@ -326,7 +326,7 @@ class Search:
 
     def conclude(self, store: Store) -> list[SearchHit]:
         """Return what is sure enough and may still be returned, best first; in a transaction."""
-        standings = store.memories.standings(self.candidates)
+        standings = store.memories.standings(self.candidates, self._now)
         for key, candidate in self.candidates.items():
             standing = standings.get(key)
             if standing is None or candidate.memory is None:

@@ -10,9 +10,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from engram.storage import uids
-from engram.storage.filters import UNAVAILABLE
 from engram.storage.importance import IMPORTANCE, JOIN, from_stored
 from engram.storage.projects import FACT
+from engram.storage.standing import ACTIVE_FACT, INELIGIBLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +23,7 @@ Standing = Literal["eligible", "inactive", "forgotten"]
 
 _STANDING: Final = (
     "CASE WHEN e.forgotten_at IS NOT NULL THEN 'forgotten'"
-    f" WHEN {UNAVAILABLE.format('e')} IS NOT NULL OR e.quarantined THEN 'inactive'"
+    f" WHEN {INELIGIBLE.format('e')} THEN 'inactive'"
     " ELSE 'eligible' END"
 )
 _EPISODES: Final = (
@@ -31,10 +31,7 @@ _EPISODES: Final = (
     f" CAST(e.memory_type AS BLOB), {IMPORTANCE}, e.recorded_at"
     f" FROM json_each(?) AS k CROSS JOIN episode AS e ON e.id = k.value {JOIN}"
 )
-_FACT_STANDING: Final = (
-    "iif(f.valid_to IS NULL AND f.superseded_at IS NULL AND NOT f.quarantined,"
-    " 'eligible', 'inactive')"
-)
+_FACT_STANDING: Final = f"iif({ACTIVE_FACT.format('f')}, 'eligible', 'inactive')"
 _STANDINGS: Final = (
     f"SELECT e.id, {_STANDING} FROM json_each(:episodes) AS k"  # noqa: S608
     " CROSS JOIN episode AS e ON e.id = k.value UNION ALL"
@@ -44,7 +41,7 @@ _STANDINGS: Final = (
 _FACTS: Final = (
     f"SELECT f.id, f.uid, {_FACT_STANDING},"  # noqa: S608
     " CAST(concat_ws(' ', f.subject, f.predicate, f.object) AS BLOB), f.confidence, f.recorded_at"
-    " FROM json_each(?) AS k CROSS JOIN fact AS f ON f.id = k.value"
+    " FROM json_each(:facts) AS k CROSS JOIN fact AS f ON f.id = k.value"
 )
 
 
@@ -78,10 +75,14 @@ class Memories:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def read(self, keys: Iterable[int]) -> dict[int, Memory]:
+    def read(self, keys: Iterable[int], now: int) -> dict[int, Memory]:
         """Return memories by their keys; those that are gone are left out.
 
         So are those whose text is damaged: one row costs no search its answer.
+
+        Args:
+            keys: The keys.
+            now: The time at which a fact has to hold, in microseconds.
         """
         episodes, facts = _apart(keys)
         found: dict[int, Memory] = {}
@@ -99,7 +100,7 @@ class Memories:
                     importance,
                     recorded,
                 )
-        rows = self._connection.execute(_FACTS, (facts,))
+        rows = self._connection.execute(_FACTS, {"facts": facts, "now": now})
         for key, uid, standing, content, confidence, recorded in rows:
             public = FACT + uids.from_stored(uid)
             with suppress(UnicodeDecodeError):
@@ -115,10 +116,15 @@ class Memories:
                 )
         return found
 
-    def standings(self, keys: Iterable[int]) -> dict[int, Standing]:
-        """Return whether memories may be returned, by their keys; those gone are left out."""
+    def standings(self, keys: Iterable[int], now: int) -> dict[int, Standing]:
+        """Return whether memories may be returned, by their keys; those gone are left out.
+
+        Arguments are those of `read`.
+        """
         episodes, facts = _apart(keys)
-        rows: Any = self._connection.execute(_STANDINGS, {"episodes": episodes, "facts": facts})
+        rows: Any = self._connection.execute(
+            _STANDINGS, {"episodes": episodes, "facts": facts, "now": now}
+        )
         return dict(rows)
 
 

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from engram.storage.facts import VISIBLE
-from engram.storage.projects import INELIGIBLE
+from engram.storage.standing import ACTIVE_FACT, INELIGIBLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -76,16 +76,23 @@ class Names:
         )
         return [key for (key,) in rows]
 
-    def facts(self, names: Sequence[str], agent: str | None, limit: int) -> list[int]:
-        """Return the keys of the active facts that are about one of some names, newest first."""
+    def facts(self, names: Sequence[str], agent: str | None, limit: int, now: int) -> list[int]:
+        """Return the keys of the facts about one of some names that hold, newest first.
+
+        Args:
+            names: The names.
+            agent: Whose view.
+            limit: How many at most.
+            now: The time at which they hold, in microseconds.
+        """
         rows = self._connection.execute(
             "SELECT f.id FROM fact AS f WHERE f.id IN ("  # noqa: S608
             " SELECT s.id FROM json_each(:names) AS k"
             " CROSS JOIN fact AS s ON s.subject = k.value COLLATE NOCASE UNION"
             " SELECT o.id FROM json_each(:names) AS k"
             " CROSS JOIN fact AS o ON o.object = k.value COLLATE NOCASE)"
-            " AND f.valid_to IS NULL AND f.superseded_at IS NULL AND NOT f.quarantined"
-            f" AND (:agent IS NULL OR {VISIBLE.format('f')}) ORDER BY f.id DESC LIMIT :limit",
-            {"names": json.dumps(list(names)), "agent": agent, "limit": limit},
+            f" AND (:agent IS NULL OR {VISIBLE.format('f')}) AND {ACTIVE_FACT.format('f')}"
+            " ORDER BY f.id DESC LIMIT :limit",
+            {"names": json.dumps(list(names)), "agent": agent, "limit": limit, "now": now},
         )
         return [key for (key,) in rows]
