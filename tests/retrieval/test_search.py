@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import apsw
 import pytest
 
@@ -249,3 +251,31 @@ def test_ranks_and_scores_are_what_was_observed(filled):
             assert "passage" not in row
     [returned] = [row for row in report["candidates"] if row["outcome"] == "returned"]
     assert returned["scores"]["final"] == pytest.approx(hits[0].score, abs=5e-5)
+
+
+def test_names_that_another_agent_gave_are_not_told(open_memory, file):
+    """What leads to an entity is per agent, and so is who is told its other names."""
+
+    def mention(memory, uid, **entity):
+        document = {
+            "memories": [{"id": uid, "content": "a talk"}],
+            "entities": [{"id": 1, "name": "Alice", **entity}],
+            "entity_mentions": [{"entity_id": 1, "memory_id": uid}],
+        }
+        file.write_text(json.dumps(document))
+        memory.import_memories(file)
+
+    def told(memory):
+        _, report = memory.search_explained("what about Alice", 3, settings=CERTAIN)
+        return report["query"]["expanded_terms"], report["query"]["bm25_query"]
+
+    anns, bens, everyones = open_memory("ann"), open_memory("ben"), open_memory()
+    mention(anns, "m", aliases=["Zorro"])
+    bens.observe("something of his own")
+    assert told(anns)[0] == told(everyones)[0] == ["Zorro"]
+    assert told(bens) == ([], "what about Alice")
+    fact = bens.assert_fact("Zorro", "wears", "a mask")
+    hits, _ = bens.search_explained("what does Alice wear", 3, settings=CERTAIN)
+    assert f"fact:{fact}" in {hit.id for hit in hits}
+    mention(bens, "n")
+    assert told(bens)[0] == ["Zorro"]
