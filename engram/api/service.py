@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 from engram._version import __version__
 from engram.api import results
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
         SessionResume,
     )
     from engram.config import Loaded
-    from engram.storage.ledger_store import LedgerStore
 
 PROTOCOL: Final = "engram-jsonl"
 VERSION: Final = 1
@@ -216,6 +215,6 @@ class Service:
 class _NoLedger(Ledger):
     """The ledger of a store of a kind that this engine does not have."""
 
-    def _opened(self) -> LedgerStore:
+    def _opened(self) -> NoReturn:
         message = "storage_backend names a kind of store that this engine does not have"
         raise CannotOpen(message, "only sqlite is there")
