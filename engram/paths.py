@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from engram.errors import InvalidArgument, InvalidType
@@ -35,6 +36,16 @@ class Ownership:
     source: str | None = None
 
 
+def expanded(path: str | os.PathLike[str]) -> Path:
+    """Return a path made absolute, "~" being somebody's home.
+
+    The home of nobody stays as it is written. The file's name is UTF-8, whatever the locale.
+    """
+    # What no UTF-8 text has came from bytes of the command line or the environment.
+    name = os.fspath(path).encode("utf-8", "surrogateescape")
+    return Path(os.fsdecode(os.path.expanduser(name))).absolute()  # noqa: PTH111 - never raises
+
+
 def canonical(value: object, argument: str = "project_id") -> str:
     """Return the one spelling of an absolute path: no links, no dots, no spare slashes.
 
@@ -55,23 +66,25 @@ def canonical(value: object, argument: str = "project_id") -> str:
     if "\0" in value or not _is_text(value):
         message = f"{argument} holds a character that no path has"
         raise InvalidArgument(message)
-    path = os.path.expanduser(value)  # noqa: PTH111 - Path.expanduser raises for unknown homes
-    if not path.startswith("/"):
+    # As UTF-8, whatever the locale says that names of files are.
+    path = os.path.expanduser(value.encode())  # noqa: PTH111 - Path's raises for unknown homes
+    if not path.startswith(b"/"):
         message = f"{argument} must be an absolute path"
         raise InvalidArgument(message)
     # POSIX leaves the meaning of two leading slashes open, and realpath keeps them.
-    resolved = _resolved("/" + path.lstrip("/"), argument)
-    if not _is_text(resolved):
+    resolved = _resolved(b"/" + path.lstrip(b"/"), argument)
+    try:
+        return resolved.decode()
+    except UnicodeDecodeError:
         message = f"{argument} leads to a path that is not Unicode text"
-        raise InvalidArgument(message)
-    return resolved
+        raise InvalidArgument(message) from None
 
 
 def _is_text(path: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in path)
 
 
-def _resolved(path: str, argument: str) -> str:
+def _resolved(path: bytes, argument: str) -> bytes:
     try:
         return os.path.realpath(path, strict=True)
     except OSError as error:

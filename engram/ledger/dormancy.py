@@ -27,7 +27,7 @@ NOTE: Final = (
 )
 """What comes with every dormant memory that is shown."""
 
-_LONGEST_ID = 200
+LONGEST_ID: Final = 200
 _DEFAULTS = DormantRecall()
 
 
@@ -143,7 +143,7 @@ class DormantReview(Opening):
             CannotOpen, NotAStore, StoreTooNew, CorruptStore, Busy, StoreFull: The store cannot be
                 written.
         """
-        label(event_id, "event_id", _LONGEST_ID)
+        label(event_id, "event_id", LONGEST_ID)
         now = self._now()
         with self._writing() as store:
             event = _event(store, event_id, settings, now)
@@ -185,7 +185,7 @@ class DormantReview(Opening):
             CannotOpen, NotAStore, StoreTooNew, CorruptStore, Busy, StoreFull: The store cannot be
                 written.
         """
-        label(event_id, "event_id", _LONGEST_ID)
+        label(event_id, "event_id", LONGEST_ID)
         if arguments.text(category, "category") not in CATEGORIES:
             message = f"category must be one of {', '.join(CATEGORIES)}"
             raise InvalidArgument(message)

@@ -204,12 +204,11 @@ class EvidenceRecords(Opening):
             now = self._now()
             store.observations.add(payload, now)
             stored = store.observations.get(payload.id)
-            if stored is None or not stored.intact or stored.payload.digest != payload.digest:
-                message = "evidence_id names an observation with other contents in this project"
-                raise InvalidArgument(message, "observations never change; choose another id")
-            return EvidenceReceipt(
-                stored.id, name, stored.stored_at / 1e6, _view(stored, Sources(store, now))
-            )
+            if stored is not None and stored.intact and stored.payload.digest == payload.digest:
+                view = _view(stored, Sources(store, now))
+                return EvidenceReceipt(stored.id, name, stored.stored_at / 1e6, view)
+        message = "evidence_id names an observation with other contents in this project"
+        raise InvalidArgument(message, "observations never change; choose another id")
 
     def _times(self, observed_at: object, expires_at: object) -> tuple[float, float]:
         latest = self._now() / 1e6 + AHEAD

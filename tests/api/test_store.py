@@ -37,21 +37,32 @@ def contents(worker, project: str = "/p") -> list[str]:
     return [row["content"] for row in rows]
 
 
-def check_all_fail(worker) -> None:
+def check_all_fail(worker, *, but: str = "") -> None:
     for operation, params in NEEDY.items():
-        assert worker.code(operation, **params) == "operation_failed", operation
+        if operation != but:
+            assert worker.code(operation, **params) == "operation_failed", operation
     worker.result("operations")
     worker.result("config_show")
 
 
 def test_without_a_store_what_needs_one_fails(path, start):
     worker = start()
-    check_all_fail(worker)
+    check_all_fail(worker, but="status")
+    assert worker.result("status")["initialized"] is False
     assert not path.exists()
 
 
+def test_an_empty_file_awaits_a_store(path, start):
+    path.touch()
+    worker = start()
+    check_all_fail(worker, but="status")
+    assert worker.result("status")["initialized"] is False
+    assert path.read_bytes() == b""
+    assert {entry.name for entry in path.parent.iterdir()} == {"engram.yaml", path.name}
+
+
 @pytest.mark.parametrize(
-    "content", [b"", b"not a database", b"SQLite format 3\0" + b"x" * 4080], ids=len
+    "content", [b"not a database", b"SQLite format 3\0" + b"x" * 4080], ids=len
 )
 def test_a_file_that_is_no_store_stays_as_it_is(path, start, content):
     path.write_bytes(content)
@@ -67,7 +78,7 @@ def test_a_folder_is_no_store(path, start):
 
 def test_the_home_of_nobody_has_no_store(config, start):
     config.write_text("db_path: ~nobody-here/memory.engram\n", encoding="utf-8")
-    check_all_fail(start())
+    check_all_fail(start(), but="status")
 
 
 def test_another_kind_of_store_is_not_there(config, path, start):
@@ -82,9 +93,10 @@ def test_another_kind_of_store_is_not_there(config, path, start):
 
 def test_a_store_made_after_the_start_is_found(path, start):
     worker = start()
-    assert worker.code("status") == "operation_failed"
+    assert worker.result("status")["initialized"] is False
     made(path, "one")
-    assert worker.result("status")["memories"]["total"] == 1
+    status = worker.result("status")
+    assert (status["initialized"], status["memories"]["total"]) == (True, 1)
     assert contents(worker) == ["one"]
 
 
@@ -93,7 +105,8 @@ def test_a_store_that_goes_is_gone_and_another_one_is_found(path, start, tmp_pat
     worker = start()
     assert contents(worker) == ["one"]
     removed(path)
-    check_all_fail(worker)
+    check_all_fail(worker, but="status")
+    assert worker.result("status")["initialized"] is False
     assert not path.exists()
     made(path, "two", "three")
     assert sorted(contents(worker)) == ["three", "two"]
