@@ -11,6 +11,7 @@ from files import every_byte
 
 from engram import CompressionRun, ObserveInput
 from engram.errors import InvalidArgument, InvalidType, LLMReplyError
+from engram.ledger import Ledger
 from engram.models import least_trusted
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -206,6 +207,39 @@ class TestAllOrNothing:
         memory.close()
         other.close()
         assert b"Xylophone" not in every_byte(path)
+
+    def test_hidden_memories_are_not_read_and_stay(self, open_memory, clock, path):
+        model = Model()
+        memory = open_memory(llm=model)
+        uids = faded(memory, clock)
+        with Ledger(path, clock=clock) as ledger:
+            ledger.hide(uids[1])
+            ledger.set_status(uids[2], "challenged")
+            ledger.invalidate(uids[3])
+            memory.compress(max_episodes=0)
+            assert model.batches == [["note 0", "note 4"]]
+            for uid in uids[1:4]:
+                ledger.restore(uid)
+        assert {e.id for e in memory.episodes().episodes} >= set(uids[1:4])
+        assert memory.check() == []
+
+    def test_a_source_hidden_meanwhile_is_not_erased(self, open_memory, clock, path):
+        def hide_one(episodes):
+            if len(model.batches) == 1:
+                ledger.hide(episodes[0].id)  # of this batch, whose summary is in the making
+                ledger.hide(uids[4])  # of the next one
+            return "a summary"
+
+        model = Model(hide_one)
+        memory = open_memory(llm=model)
+        uids = faded(memory, clock, count=6)
+        with Ledger(path, clock=clock) as ledger:
+            assert memory.compress(max_episodes=0, batch_size=2).summaries_created == 1
+            assert model.batches == [["note 0", "note 1"], ["note 2", "note 3"]]
+            ledger.restore(uids[0])
+            ledger.restore(uids[4])
+        kept = {e.content for e in memory.episodes().episodes}
+        assert kept == {"note 0", "note 1", "note 4", "note 5", "a summary"}
 
     def test_another_instance_that_was_faster_wins(self, open_memory, clock):
         def be_late(episodes):

@@ -18,6 +18,7 @@ from engram import DecayConfig, ObserveInput
 from engram.cognition import fading
 from engram.errors import InvalidArgument, InvalidType
 from engram.importance import compute_importance
+from engram.ledger import Ledger
 from engram.storage.importance import Importance
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -317,6 +318,20 @@ class TestPrune:
         other._store.flush()
         assert [uid for ids in pruning for uid in ids] == []
         assert [e.id for e in memory.episodes().episodes] == [seen]
+
+    def test_hidden_memories_are_not_pruned(self, memory, clock, path, monkeypatch):
+        monkeypatch.setattr(fading, "DELETED_AT_ONCE", 1)
+        uids = [memory.observe(text) for text in ("one", "two", "three")]
+        clock.advance(days=17)
+        with Ledger(path, clock=clock) as ledger:
+            ledger.hide(uids[0])
+            pruning = fading.prune(memory._store, None, memory._now(), DecayConfig(), 0.1)
+            assert next(pruning) == [uids[1]]
+            ledger.hide(uids[2])
+            assert list(pruning) == [[]]
+            ledger.restore(uids[0])
+            ledger.restore(uids[2])
+        assert memory.count() == 2
 
     def test_pruned_text_is_in_no_byte(self, open_memory, clock, path):
         memory = open_memory("a")

@@ -1,7 +1,8 @@
 """Compression: summaries take the place of what has faded.
 
 The model is asked outside every transaction. A summary is written and its sources erased in one, or
-neither: a source that was forgotten meanwhile may be quoted in the summary, which is then dropped.
+neither: a source that was forgotten or hidden meanwhile may be quoted in the summary, which is then
+dropped.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ def batches(
         for at in range(0, len(keys), size):
             batch = keys[at : at + size]
             with store.reading():
-                episodes = store.episodes.fetch(batch)
-            # One that is gone already: the next compression takes the rest.
-            if len(episodes) == len(batch):
+                episodes = store.episodes.fetch(batch) if _available(store, batch) else []
+            # One that is gone or hidden by now: the next compression takes the rest.
+            if episodes:
                 yield batch, episodes
 
 
@@ -70,9 +71,13 @@ def erase(store: Store, keys: NDArray[np.int64], now: int) -> bool:
     """Erase the sources of a summary, inside its transaction.
 
     Returns:
-        Whether all were still there; if not, nothing is erased.
+        Whether all were still there and to be found; if not, nothing is erased.
     """
-    if len(store.strength.ids(keys)) < len(keys):
+    if not _available(store, keys):
         return False
     store.remove_episodes(keys.tolist(), now)
     return True
+
+
+def _available(store: Store, keys: NDArray[np.int64]) -> bool:
+    return len(store.strength.ids(keys)) == len(keys)

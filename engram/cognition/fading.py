@@ -90,8 +90,8 @@ def prune(
 ) -> Iterator[list[str]]:
     """Erase what `faded` yields and yield the ids of each transaction once it is committed.
 
-    Every episode is judged again in the transaction that erases it: one that was recalled
-    meanwhile stays, one that is gone does not count.
+    Every episode is judged again in the transaction that erases it: one that was recalled or
+    hidden meanwhile stays, one that is gone does not count.
     """
     for keys, _ in faded(store, agent, now, config, threshold):
         for at in range(0, len(keys), DELETED_AT_ONCE):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from threading import Lock
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from weakref import WeakSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,6 +17,17 @@ LONGEST_TEXT = 16_384
 """Characters of a text something is kept for: longer texts are rarely repeated."""
 
 _Kept = TypeVar("_Kept")
+
+
+_ALL: WeakSet[LongestUnused[Any]] = WeakSet()
+
+
+def _renew() -> None:
+    for cache in _ALL:
+        cache.renew()
+
+
+os.register_at_fork(after_in_child=_renew)
 
 
 def _one(kept: object) -> int:
@@ -38,6 +51,13 @@ class LongestUnused(Generic[_Kept]):
         self._weight = 0
         self._lock = Lock()
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        _ALL.add(self)
+
+    def renew(self) -> None:
+        """Begin anew in a process that was forked, maybe while another thread was in here."""
+        self._lock = Lock()
+        self._kept = OrderedDict()
+        self._weight = 0
 
     def __len__(self) -> int:
         return len(self._kept)

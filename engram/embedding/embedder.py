@@ -233,7 +233,8 @@ class OnnxEmbedder:
         if found is None or (of_tokens and len(found[1]) == 0):
             found = self._read_query(text)
             vector, own = found
-            kept = own if len(own) <= _KEPT_TOKENS else own[:0]
+            # A copy: a view would keep what it is a part of.
+            kept = own if len(own) <= _KEPT_TOKENS else own[:0].copy()
             self._queries.put(text, (vector, kept))
         return found
 

@@ -7,8 +7,11 @@ import re
 __all__ = ["sentence_spans"]
 
 # An end mark with what closes after it, if space follows; the marks of scripts without spaces need
-# none. A line break ends a sentence too: headings and list items have no mark.
-_END = re.compile(r"""[.!?…]+["'”’)\]]*(?=\s)|[。！？｡︒]+[」』”’）]*|[।॥؟۔།]+|\s*\n\s*""")
+# none. A line break ends a sentence too: headings and list items have no mark. A run of marks or
+# of space is tried from its beginning alone: from each of its characters it would take the square.
+_END = re.compile(
+    r"""(?<![.!?…])[.!?…]+["'”’)\]]*(?=\s)|[。！？｡︒]+[」』”’）]*|[।॥؟۔།]+|(?<!\s)\s*\n\s*"""
+)
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:

@@ -16,7 +16,7 @@ from engram.errors import EngramError, InvalidArgument
 from engram.retrieval.answers import Answers
 from engram.retrieval.question import Question
 from engram.retrieval.report import explanation
-from engram.retrieval.search import Search
+from engram.retrieval.search import Search, hit_of
 
 if TYPE_CHECKING:
     from engram.config import DormantRecall
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 DEFAULT_CROSS_ENCODER: Final = "BAAI/bge-reranker-base"
 
 _HALF_LIFE: Final = 30.0
+_DAY: Final = 86_400_000_000
 
 _LOG = logging.getLogger("engram.search")
 
@@ -75,20 +76,23 @@ class MemorySearch(DormantShadow):
             Closed, Busy, CorruptStore: The store cannot be read.
         """
         asked = self._asked(query, k, settings, half_life_days)
-        key = asked.question.text, asked.k, asked.settings, half_life_days, cross_encoder
+        # Of the day as well: the weight of an age changes with it.
+        how = asked.k, asked.settings, half_life_days, cross_encoder, self._now() // _DAY
+        key = asked.question.text, how
         with self._store.reading():
             change = self._store.last_change()
-        hits = self._answers.get(key, change)
+            hits = self._kept_hits(self._answers.get(key, change))
         if hits is None:
             hits = self._run(asked, cross_encoder, explain=False)[0]
-            self._answers.put(key, change, hits, asked.settings.search_cache_size)
+            kept = [(hit.key, hit.score) for hit in hits]
+            self._answers.put(key, change, kept, asked.settings.search_cache_size)
         if dormant is not None:
             # Before the access is noted: what lay dormant until now counts as looked at.
             answered = {hit.key for hit in hits}
             reranker = partial(self._reranker, cross_encoder)
             self._evaluate_dormant(asked.question.text, answered, reranker, dormant)
         self._note_access(hits)
-        return list(hits)
+        return hits
 
     def search_explained(
         self,
@@ -142,13 +146,27 @@ class MemorySearch(DormantShadow):
                 return [], None, None
             vector, index = found
             search.gather(self._store, index, vector, explain=explain)
-            model = index.model
+            model, search.damaged = index.model, len(self._store.embeddings.damaged)
+        if search.damaged:
+            _LOG.warning("%d memories have damaged vectors: they are left out", search.damaged)
         if self._upkeep is not None and not explain:
             self._upkeep.start()
         reranker = self._reranker(cross_encoder, self._the_embedder(model))
         search.judge(reranker)
         with self._store.reading():
             return search.conclude(self._store), reranker, model.name
+
+    def _kept_hits(self, kept: list[tuple[int, float]] | None) -> list[SearchHit] | None:
+        """Return an answer that was kept with its memories read again, in a transaction."""
+        if kept is None:
+            return None
+        memories = self._store.memories.read((key for key, _ in kept), self._now())
+        found = [(memories.get(key), score) for key, score in kept]
+        return [
+            hit_of(memory, score)
+            for memory, score in found
+            if memory is not None and memory.standing == "eligible"
+        ]
 
     def _note_access(self, hits: list[SearchHit]) -> None:
         """Keep which memories were returned; an answer does not depend on whether that works."""
@@ -159,7 +177,7 @@ class MemorySearch(DormantShadow):
             self._store.note_recall(self._agent, None, self._now(), keys)
             self._store.flush(wait=False)
         except EngramError as error:
-            _LOG.warning("an access was not recorded: %s", type(error).__name__)
+            _LOG.warning("an access could not be recorded at once: %s", type(error).__name__)
 
     def _reranker(self, name: str, embedder: Embedder) -> Reranker:
         """Return the reranker of a name, the same as long as the embedder is."""

@@ -161,6 +161,7 @@ class EpisodeIndex:
             elif op == "lifecycle":
                 self._hidden_to = 0
             elif op == "forget":
+                self.store.embeddings.forgotten(first, last)
                 for part in self.parts:
                     if part.rows and part.first <= last and first <= part.last:
                         part.forget(first, last)
@@ -209,7 +210,8 @@ class EpisodeIndex:
             store.text.tokenizer(),
             self.model.dim,
         )
-        self.segments.append(self.shelf.keep(new))
+        damaged = store.embeddings.damaged
+        self.segments.append(new if damaged else self.shelf.keep(new))
         self.tail = Tail(last, self.model.dim)
         self._parts_changed()
 

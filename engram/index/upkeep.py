@@ -79,6 +79,9 @@ class Upkeep:
         if self._working.locked() or self._stop.is_set():
             return
         index = self._index
+        # What is kept in a file tells no other process that something is missing.
+        if index.store.embeddings.damaged:
+            return
         if index.segments != self._seen_to or index.graphs.due() is not None:
             self._thread = threading.Thread(target=self._run, name="engram-upkeep", daemon=True)
             self._thread.start()
@@ -102,6 +105,7 @@ class Upkeep:
         index = self._index
         with index.store.reading():
             index.refresh()
+            index.store.embeddings.refuse_damage()
             if index.tail.rows and index.segments:
                 index.seal()
         self._work()

@@ -165,9 +165,8 @@ class SessionHandoffs(ProjectContext):
         name = None if task is None else label(task, "task", LONGEST_TASK)
         count = arguments.integer(limit, "limit", 1, MAX_MEMORIES)
         with self._reading() as store:
-            return SessionContext(
-                path, newest(store, path, count), _latest(store, path, name, _RESUMED)
-            )
+            memories = newest(store, path, count, self._now())
+            return SessionContext(path, memories, _latest(store, path, name, _RESUMED))
 
 
 def _latest(store: LedgerStore, project: str, task: str | None, count: int) -> list[Checkpoint]:

@@ -47,10 +47,10 @@ class Totals:
     """What a store holds.
 
     Attributes:
-        layers: Memories that are not forgotten, by layer.
+        layers: Memories that are not forgotten, by layer; facts that hold are "semantic".
         evidence: Check observations that are not forgotten.
-        entities: Named entities.
-        relationships: Connections between entities.
+        entities: Named entities, and other subjects of facts.
+        relationships: Connections between entities, and facts about two of them.
         db_size: Bytes of the main file; what waits in the write-ahead log is not counted.
     """
 
@@ -75,7 +75,7 @@ class ProjectContext(Opening):
             CannotOpen, NotAStore, StoreTooNew, CorruptStore, Busy: The store cannot be read.
         """
         with self._reading() as store:
-            held = store.holdings.count()
+            held = store.holdings.count(self._now())
         return Totals(**held._asdict(), db_size=self._path.stat().st_size)
 
     def uninitialized(self) -> bool:
@@ -106,16 +106,17 @@ class ProjectContext(Opening):
         path = canonical(project, "project")
         count = arguments.integer(limit, "limit", 1, MAX_MEMORIES)
         with self._reading() as store:
-            return newest(store, path, count)
+            return newest(store, path, count, self._now())
 
 
-def newest(store: LedgerStore, project: str, count: int) -> list[ContextMemory]:
+def newest(store: LedgerStore, project: str, count: int, now: int) -> list[ContextMemory]:
     """Return the newest memories that a project owns, for the caller's transaction.
 
     Args:
         store: The store.
         project: The project's canonical path.
         count: How many at most.
+        now: The time, in microseconds.
     """
     return [
         ContextMemory(
@@ -126,5 +127,5 @@ def newest(store: LedgerStore, project: str, count: int) -> list[ContextMemory]:
             memory.memory_type,
             memory.recorded_at / 1e6,
         )
-        for memory in store.projects.newest(project, count, EXCERPT)
+        for memory in store.projects.newest(project, count, EXCERPT, now)
     ]

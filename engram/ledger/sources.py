@@ -67,7 +67,7 @@ class Sources:
         self, source: str, cited: StoredObservation | None, citing: StoredObservation
     ) -> str | None:
         if cited is None:
-            state = self._store.lifecycle.source_state(source)
+            state = self._store.lifecycle.source_state(source, self._now)
             return None if state is None else f"source_{state}"
         if cited.forgotten:
             return "source_forgotten"

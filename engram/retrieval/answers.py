@@ -7,34 +7,37 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
-    from engram.retrieval.search import SearchHit
+    from collections.abc import Hashable, Sequence
 
 
 class Answers:
-    """The last answers, each with the change that the store was at; empty ones are kept as well.
+    """The last answers at one state of the store: keys and scores, no texts; empty ones as well.
 
     Safe to share between threads.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._kept: OrderedDict[Hashable, tuple[int, list[SearchHit]]] = OrderedDict()
+        self._change = -1
+        self._kept: OrderedDict[Hashable, list[tuple[int, float]]] = OrderedDict()
 
-    def get(self, asked: Hashable, change: int) -> list[SearchHit] | None:
+    def get(self, asked: Hashable, change: int) -> list[tuple[int, float]] | None:
         """Return an answer that was given when the store was at a change, None without one."""
         with self._lock:
-            found = self._kept.get(asked)
-            if found is None or found[0] != change:
+            if change != self._change or asked not in self._kept:
                 return None
             self._kept.move_to_end(asked)
-            return found[1]
+            return self._kept[asked]
 
-    def put(self, asked: Hashable, change: int, answer: list[SearchHit], size: int) -> None:
-        """Keep an answer, and of all of them the `size` last used."""
+    def put(
+        self, asked: Hashable, change: int, answer: Sequence[tuple[int, float]], size: int
+    ) -> None:
+        """Keep an answer, and of all at the same change the `size` last used."""
         with self._lock:
-            self._kept[asked] = change, answer
+            if change != self._change:
+                self._change = change
+                self._kept.clear()
+            self._kept[asked] = list(answer)
             self._kept.move_to_end(asked)
             while len(self._kept) > size:
                 self._kept.popitem(last=False)

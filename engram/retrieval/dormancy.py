@@ -14,7 +14,7 @@ import numpy as np
 
 from engram.index import nearest, true_distances
 from engram.retrieval.passages import STOP_WORDS
-from engram.retrieval.recall import refreshed
+from engram.retrieval.recall import MAX_K, refreshed
 from engram.storage.dormancy import micros
 from engram.storage.dormant_evaluation import Candidate
 from engram.storage.segment import is_unspaced, normalise, query_terms, searchable
@@ -90,9 +90,9 @@ class DormantSearch:
             for key, cosine in zip(keys.tolist(), cosines.tolist(), strict=True)
             if cosine >= settings.min_relevance and key not in answered
         ][: settings.rerank_candidates]
-        episodes = store.episodes.fetch(np.array([key for key, _ in relevant], dtype=np.int64))
+        memories = store.memories.read((key for key, _ in relevant), self._now)
         self._near = [
-            (*near, episode.content) for near, episode in zip(relevant, episodes, strict=True)
+            (key, cosine, memories[key].content) for key, cosine in relevant if key in memories
         ]
 
     def judge(self, reranker: Reranker) -> None:
@@ -182,7 +182,7 @@ def _among_the_nearest(
     """Return what `_dormant` does, where too many episodes are old to look at each.
 
     Episodes that are in use can be among the nearest, so more are looked at until enough are
-    dormant, or the rest is too far away to matter.
+    dormant, the rest is too far away to matter, or that would take longer than a search may.
     """
     wanted = settings.candidate_limit
     reach = _REACH * wanted
@@ -193,7 +193,7 @@ def _among_the_nearest(
         keys, near_cosines = near.episodes[dormant][:wanted], cosines[dormant][:wanted]
         if len(keys) == wanted or len(cosines) < reach:
             return len(keys), keys, near_cosines
-        if cosines[-1] < settings.min_relevance:
+        if cosines[-1] < settings.min_relevance or reach * _REACH > MAX_K:
             count = store.dormancy.count(allowed, index.model, since, wanted)
             return count, keys, near_cosines
         reach *= _REACH

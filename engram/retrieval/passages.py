@@ -22,6 +22,7 @@ __all__ = ["MAX_WORDS", "STOP_WORDS", "Passage", "best_passage"]
 MAX_WORDS = 160
 """Words a passage may have; a text of no more has none."""
 
+_READ = 65_536  # characters of a text that are read closely
 _PIECE_WORDS = 40  # what a sentence is cut into that alone is longer than a passage
 _TERM = re.compile(r"[^\W_]+")
 _MARKS = re.compile("[\u0300-\u036f]")
@@ -68,21 +69,44 @@ def best_passage(query: str, content: str) -> Passage | None:
 
     Returns:
         The passage; None where the text is no longer than one, or has none of the query's words.
+        Of a text of more than 65,536 characters, only the part so long that has most of them is
+        read closely.
     """
     wanted = set(_terms(searchable(query)))
-    words = word_spans(content)
+    at = _part_to_read(wanted, content)
+    read = content[at : at + _READ]
+    words = word_spans(read)
     if not wanted or len(words) <= MAX_WORDS:
         return None
-    pieces = list(_pieces(content, words))
-    found = [wanted & set(_terms(searchable(content[start:end]))) for start, end, _ in pieces]
+    pieces = list(_pieces(read, words))
+    best = _most_telling(
+        [wanted & set(_terms(searchable(read[start:end]))) for start, end, _ in pieces]
+    )
+    if best is None:
+        return None
+    first, last = _grown(best, [count for _, _, count in pieces])
+    start, end = pieces[first][0], pieces[last][1]
+    counted = sum(count for _, _, count in pieces[first : last + 1])
+    return Passage(read[start:end], at + start, at + end, counted)
+
+
+def _part_to_read(wanted: set[str], content: str) -> int:
+    """Return where the part of a very long text begins that is worth reading closely."""
+    starts = range(0, len(content), _READ)
+    if len(starts) < 2:
+        return 0
+    parts = (content[start : start + _READ].casefold() for start in starts)
+    best = _most_telling([{term for term in wanted if term in part} for part in parts])
+    return starts[best or 0]
+
+
+def _most_telling(found: Sequence[set[str]]) -> int | None:
+    """Return which of some parts has the terms that fewest have, None where none has any."""
     frequency = Counter(term for terms in found for term in terms)
     if not frequency:
         return None
-    worth = [sum(math.log1p(len(pieces) / frequency[term]) for term in terms) for terms in found]
-    first, last = _grown(worth.index(max(worth)), [count for _, _, count in pieces])
-    start, end = pieces[first][0], pieces[last][1]
-    counted = sum(count for _, _, count in pieces[first : last + 1])
-    return Passage(content[start:end], start, end, counted)
+    worth = [sum(math.log1p(len(found) / frequency[term]) for term in terms) for terms in found]
+    return worth.index(max(worth))
 
 
 def _grown(best: int, counts: Sequence[int]) -> tuple[int, int]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from engram.storage.segment import is_unspaced, query_terms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 CHANNELS: Final = ("dense", "bm25", "graph", "hopfield")
 """Where candidates come from. The last is in the report's vocabulary and has no ranking here: it
@@ -33,7 +33,9 @@ _PHRASE: Final = re.compile(r'"([^"]+)"')
 _WORD_EDGES: Final = "\"'“”‘’«»()[]{}<>.,;:!?…。、？！「」『』"
 _POSSESSIVE: Final = re.compile(r"['’]s$", re.IGNORECASE)
 _NAME_WORDS: Final = 4
-_NAME_CHARACTERS: Final = 8
+_RUN_LENGTHS: Final = (2, 3, 4, 1, 5, 6, 7, 8)
+"""Letters of a name in a script without spaces, the most common first."""
+
 _NAMES_MOST: Final = 512
 
 
@@ -47,6 +49,7 @@ class Question:
         terms: Its distinct words, as full text has them.
         phrases: What it has in double quotes.
         intent: "why", "when", "who", "how" or "what".
+        names: What may be a name in it.
     """
 
     original: str
@@ -54,6 +57,7 @@ class Question:
     terms: tuple[str, ...]
     phrases: tuple[str, ...]
     intent: str
+    names: tuple[str, ...]
 
     @classmethod
     def read(cls, query: str) -> Question:
@@ -68,6 +72,7 @@ class Question:
             terms=tuple(term.casefold() for term in query_terms(text)),
             phrases=tuple(" ".join(phrase.split()) for phrase in _PHRASE.findall(text)),
             intent=best if counts[best] else "what",
+            names=_names(text),
         )
 
     @property
@@ -75,20 +80,37 @@ class Question:
         """What a rank of each channel is worth to this intent."""
         return dict(zip(CHANNELS, _WEIGHTS[self.intent], strict=True))
 
-    def names(self) -> list[str]:
-        """Return what may be a name in it: up to four words, or a run of unspaced letters."""
-        return list(islice(dict.fromkeys(self._names()), _NAMES_MOST))
 
-    def _names(self) -> Iterator[str]:
-        words = [stripped for word in self.text.split() if (stripped := word.strip(_WORD_EDGES))]
-        for size in range(_NAME_WORDS, 0, -1):
-            for start in range(len(words) - size + 1):
-                name = " ".join(words[start : start + size])
-                yield name
-                if (bare := _POSSESSIVE.sub("", name)) != name:
-                    yield bare
-        for word in words:
-            if any(map(is_unspaced, word)):
-                for size in range(min(_NAME_CHARACTERS, len(word)), 0, -1):
-                    for start in range(len(word) - size + 1):
-                        yield word[start : start + size]
+def _names(text: str) -> tuple[str, ...]:
+    """Return what may be a name in a text: up to four words, or a run of unspaced letters."""
+    words = [stripped for word in text.split() if (stripped := word.strip(_WORD_EDGES))]
+    found: dict[str, None] = {}
+    for name in chain(_phrases(words), _runs(words)):
+        found |= dict.fromkeys(_spellings(name))
+        if len(found) >= _NAMES_MOST:
+            break
+    return tuple(found)[:_NAMES_MOST]
+
+
+def _phrases(words: Sequence[str]) -> Iterator[str]:
+    for size in range(1, _NAME_WORDS + 1):
+        for start in range(len(words) - size + 1):
+            name = " ".join(words[start : start + size])
+            yield name
+            if (bare := _POSSESSIVE.sub("", name)) != name:
+                yield bare
+
+
+def _runs(words: Sequence[str]) -> Iterator[str]:
+    for word in words:
+        if any(map(is_unspaced, word)):
+            for size in _RUN_LENGTHS:
+                for start in range(len(word) - size + 1):
+                    yield word[start : start + size]
+
+
+def _spellings(name: str) -> tuple[str, ...]:
+    """Return a name in the cases it may be kept in; of ASCII letters the store sees to that."""
+    if name.isascii():
+        return (name,)
+    return name, name.lower(), name.title(), name.upper()

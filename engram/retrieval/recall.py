@@ -84,6 +84,7 @@ def recall(
         order, so the same store and query give the same answer.
     """
     ranking = refreshed(index, lambda: _RANKINGS[query.mode](store, index, adjacency, query))
+    store.embeddings.refuse_damage()
     kept = len(ranking.scores)
     if query.min_score is not None:
         kept = int(np.count_nonzero(ranking.scores >= query.min_score))

@@ -71,7 +71,7 @@ def explanation(
             "bypassed": True,
             "read": False,
             "written": False,
-            "reason": "an explanation is of this very search and leaves nothing behind",
+            "reason": "an explanation is of this very search: no kept answer is read, none is kept",
         },
         "side_effects": {"record_search": False, "dormant_evaluation": False},
         "score_semantics": {
@@ -129,6 +129,7 @@ def _counts(search: Search, rows: list[dict[str, object]]) -> dict[str, object]:
         "reranked": sum("cross_encoder" in one.scores for one in candidates),
         "confidence_eligible": sum(one.passed is True for one in candidates),
         "returned": len(search.final),
+        "damaged_vectors": search.damaged,
         "outcomes": dict(Counter(str(row["outcome"]) for row in rows)),
     }
 

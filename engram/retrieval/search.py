@@ -133,6 +133,7 @@ class Search:
         self.candidates: dict[int, Candidate] = {}
         self.reranked: list[Candidate] = []
         self.final: list[Candidate] = []
+        self.damaged = 0
         self._agent = agent
         self._now = now
 
@@ -161,7 +162,7 @@ class Search:
         self, store: Store, index: EpisodeIndex, vector: NDArray[np.float32], *, explain: bool
     ) -> None:
         self.candidates.clear()
-        entities = store.names.entities(self.question.names())
+        entities = store.names.entities(self.question.names)
         if self.settings.enable_query_expansion:
             self.expansions = self._other_names(store.names.of(entities))
         allowed = EpisodeFilter(agent=self._agent, exclude_quarantined=True)
@@ -176,13 +177,13 @@ class Search:
                 candidate.ranks[name] = rank
         if explain:
             self._add_withheld(index, vector)
-        for key, memory in store.memories.read(self.candidates).items():
+        for key, memory in store.memories.read(self.candidates, self._now).items():
             self.candidates[key].memory = memory
             self.candidates[key].id = memory.id
         self._fuse()
 
     def _other_names(self, names: Iterable[str]) -> list[str]:
-        asked = self.question.text.casefold()
+        asked = {name.casefold() for name in self.question.names}
         return [name for name in names if name.casefold() not in asked][:_EXPANSIONS_MOST]
 
     def _by_text(
@@ -208,8 +209,8 @@ class Search:
     ) -> list[tuple[int, float]]:
         """Return what is known of those the question names, and of their neighbours."""
         names, agent, k = store.names, self._agent, self.k
-        about = [*self.question.names(), *names.of(entities)]
-        found = {-fact: 1.0 for fact in names.facts(about, agent, k)}
+        about = [*self.question.names, *names.of(entities)]
+        found = {-fact: 1.0 for fact in names.facts(about, agent, k, self._now)}
         strengths = [(entity, 1.0) for entity in entities]
         strengths += [(e, _NEIGHBOUR * weight) for e, weight in names.neighbours(entities, agent)]
         for entity, strength in strengths:
@@ -325,9 +326,13 @@ class Search:
 
     def conclude(self, store: Store) -> list[SearchHit]:
         """Return what is sure enough and may still be returned, best first; in a transaction."""
-        current = store.memories.read(self.candidates)
+        standings = store.memories.standings(self.candidates, self._now)
         for key, candidate in self.candidates.items():
-            candidate.memory = current.get(key)
+            standing = standings.get(key)
+            if standing is None or candidate.memory is None:
+                candidate.memory = None
+            else:
+                candidate.memory = candidate.memory._replace(standing=standing)
         scored = [one for one in self.reranked if "final" in one.scores and one.eligible]
         scored.sort(key=lambda one: (-one.scores["final"], one.ranks["prior"]))
         floor = self.settings.min_confidence
@@ -340,7 +345,11 @@ class Search:
         _rank(passed, "after_coverage")
         self.final = passed[: self.k]
         _rank(self.final, "final")
-        return [_hit(one) for one in self.final]
+        return [
+            hit_of(one.memory, round(one.scores["final"], 4))
+            for one in self.final
+            if one.memory is not None
+        ]
 
     def _cover(self, passed: list[Candidate]) -> None:
         """Keep the best of the order before the reranker among the first k, as the last of them."""
@@ -358,13 +367,12 @@ def _rank(ordered: list[Candidate], name: str) -> None:
         candidate.ranks[name] = rank
 
 
-def _hit(candidate: Candidate) -> SearchHit:
-    memory = candidate.memory
-    assert memory is not None  # noqa: S101 - only what is eligible is scored
+def hit_of(memory: Memory, score: float) -> SearchHit:
+    """Return a memory as a search returns it."""
     return SearchHit(
         memory.id,
         memory.content,
-        round(candidate.scores["final"], 4),
+        score,
         memory.layer,
         memory.memory_type,
         memory.importance,

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from engram.errors import CorruptStore
 from engram.storage.importance import UNDECAYED, Importance
 from engram.storage.observations import Observations
 from engram.storage.projects import Projects
@@ -100,11 +99,10 @@ class Consistency:
             return
         if number := self._embeddings.count_missing(model.id):
             yield f"{number} episodes have no vectors of the store's model"
-        try:
-            for _ in self._embeddings.between(0, _EVERY_KEY, model):
-                pass
-        except CorruptStore as error:
-            yield error.message
+        for _ in self._embeddings.between(0, _EVERY_KEY, model):
+            pass
+        if number := len(self._embeddings.damaged):
+            yield f"{number} episodes have a vector that is not finite or not of its model's size"
 
     def _importance(self) -> Iterator[str]:
         number = 0

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from engram.storage import uids
-from engram.storage.projects import INELIGIBLE
+from engram.storage.standing import INELIGIBLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

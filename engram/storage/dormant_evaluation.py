@@ -12,7 +12,7 @@ import numpy as np
 from engram.storage import uids
 from engram.storage.dormancy import DAY, Dormancy, micros
 from engram.storage.importance import IMPORTANCE, JOIN, from_stored
-from engram.storage.projects import INELIGIBLE
+from engram.storage.standing import INELIGIBLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

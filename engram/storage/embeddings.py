@@ -47,10 +47,16 @@ def as_stored(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 class Embeddings:
-    """The vectors of a store's episodes; every method runs in the caller's transaction."""
+    """The vectors of a store's episodes; every method runs in the caller's transaction.
+
+    Attributes:
+        damaged: The episodes that have a vector which is not finite or not of its model's
+            dimension, as far as they were met.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self.damaged: set[int] = set()
 
     def add(
         self,
@@ -127,8 +133,7 @@ class Embeddings:
     def between(self, first: int, last: int, model: StoredModel) -> Iterator[VectorBatch]:
         """Yield the model's vectors of the episodes `first` to `last`, both included.
 
-        Raises:
-            CorruptStore: A vector is not finite or not of the model's dimension.
+        Damaged ones are left out; see `damaged`.
         """
         cursor = self._connection.execute(
             "SELECT episode, vector FROM embedding"
@@ -136,13 +141,12 @@ class Embeddings:
             (first, last, model.id),
         )
         while rows := list(islice(cursor, _BATCH)):
-            yield _batch(rows, model.dim)
+            yield self._sound(rows, model.dim)
 
     def of(self, episodes: NDArray[np.int64], model: StoredModel) -> VectorBatch:
         """Return the model's vectors of some episodes, given by ascending keys, int64[n].
 
-        Raises:
-            CorruptStore: A vector is not finite or not of the model's dimension.
+        Damaged ones are left out; see `damaged`.
         """
         rows = []
         if len(episodes):
@@ -151,21 +155,45 @@ class Embeddings:
                 " ON v.episode = k.value AND v.model = ?",
                 (apsw.carray(episodes), model.id),
             ).fetchall()
+        return self._sound(rows, model.dim)
+
+    def refuse_damage(self) -> None:
+        """Refuse to go on where a damaged vector was met: an answer would lack its episode.
+
+        Raises:
+            CorruptStore: There was one.
+        """
+        if self.damaged:
+            message = "a stored vector is not finite or not of its model's dimension"
+            raise CorruptStore(message, "erase its episode, or restore a backup")
+
+    def forgotten(self, first: int, last: int) -> None:
+        """Note that the episodes `first` to `last`, both included, are gone."""
+        if self.damaged:
+            self.damaged -= {key for key in self.damaged if first <= key <= last}
+
+    def _sound(self, rows: list[Any], dim: int) -> VectorBatch:
+        """Turn rows into columns; in a damaged file a row can hold anything."""
         if not rows:
-            none = np.empty((0, model.dim), dtype=np.float32)
+            none = np.empty((0, dim), dtype=np.float32)
             return VectorBatch(np.empty(0, dtype=np.int64), none)
-        return _batch(rows, model.dim)
+        batch = _columns(rows, dim)
+        if batch is None:
+            # One by one, to tell which it is.
+            sound = [row for row in rows if _columns([row], dim) is not None]
+            self.damaged.update(key for key, _ in set(rows) - set(sound))
+            return self._sound(sound, dim)
+        return batch
 
 
-def _batch(rows: list[Any], dim: int) -> VectorBatch:
-    """Turn rows into columns; in a damaged file a row can hold anything."""
+def _columns(rows: list[Any], dim: int) -> VectorBatch | None:
+    """Return rows as columns, None where one of them is damaged."""
     keys, blobs = zip(*rows, strict=True)
     try:
         episodes = np.array(keys, dtype=np.int64)
         vectors = np.frombuffer(b"".join(blobs), dtype=_STORED).reshape(len(rows), dim)
     except (TypeError, ValueError, OverflowError):
-        vectors = np.full((1, 1), np.nan)
+        return None
     if not np.isfinite(vectors).all():
-        message = "a stored vector is not finite or not of its model's dimension"
-        raise CorruptStore(message, "restore a backup")
+        return None
     return VectorBatch(episodes, normalise(vectors.astype(np.float32)))

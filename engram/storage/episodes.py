@@ -11,9 +11,9 @@ import numpy as np
 from engram.errors import CorruptStore
 from engram.models import Episode
 from engram.storage import uids
-from engram.storage.filters import UNAVAILABLE
 from engram.storage.importance import IMPORTANCE, JOIN, Importance, from_stored
 from engram.storage.segment import search_text
+from engram.storage.standing import UNAVAILABLE
 from engram.times import from_micros
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ import numpy as np
 
 from engram.storage import uids
 from engram.storage.fact_records import Evidence, FactSource, to_fact
+from engram.storage.standing import OPEN_FACT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 _ALWAYS = 2**63 - 1
 
 VISIBLE = "({0}.shared = 1 OR {0}.agent = (SELECT id FROM agent WHERE name = :agent))"
-_ACTIVE = "{0}.valid_to IS NULL AND {0}.superseded_at IS NULL"
 # The subject under each of its names: aliases are what callers declared to be one entity.
 _NAMES = """(
     SELECT :subject
@@ -200,7 +200,7 @@ class Facts:
         rows = self._connection.execute(
             "SELECT f.id FROM fact AS f WHERE f.id > :after"  # noqa: S608
             f" AND (:agent IS NULL OR {VISIBLE.format('f')})"
-            f" AND (({_ACTIVE.format('f')}) OR NOT :active) ORDER BY f.id LIMIT :limit",
+            f" AND ({OPEN_FACT.format('f')} OR NOT :active) ORDER BY f.id LIMIT :limit",
             {"after": after, "agent": agent, "active": int(active), "limit": limit},
         )
         return sorted(self._fetch([key for (key,) in rows], agent), key=itemgetter(0))
@@ -208,7 +208,7 @@ class Facts:
     def active(self, subject: str, predicate: str, agent: str | None) -> list[tuple[int, Fact]]:
         """Return the active facts about a subject and predicate, with their keys."""
         return self._read(
-            f"f.subject IN {_NAMES} AND f.predicate = :predicate AND {_ACTIVE.format('f')}",
+            f"f.subject IN {_NAMES} AND f.predicate = :predicate AND {OPEN_FACT.format('f')}",
             agent,
             {"subject": subject, "predicate": predicate},
         )
@@ -230,7 +230,7 @@ class Facts:
             f"SELECT old.id FROM fact AS old, (SELECT :reflection AS reflection, :owner AS agent,"  # noqa: S608
             " :quarantined AS quarantined, :object AS object) AS new"
             f" WHERE old.subject IN {_NAMES} AND old.predicate = :predicate"
-            f" AND old.uid IS NOT :uid AND {_ACTIVE.format('old')} AND {_SUPERSEDES}",
+            f" AND old.uid IS NOT :uid AND {OPEN_FACT.format('old')} AND {_SUPERSEDES}",
             {
                 "reflection": new.reflection,
                 "owner": owner,
@@ -310,7 +310,7 @@ class Facts:
         pairs: list[tuple[int, int]] = list(
             self._connection.execute(
                 f"WITH open AS MATERIALIZED (SELECT f.id, {_CANONICAL.format('f')} AS subject,"  # noqa: S608
-                f" f.predicate, f.object FROM fact AS f WHERE {_ACTIVE.format('f')}"
+                f" f.predicate, f.object FROM fact AS f WHERE {OPEN_FACT.format('f')}"
                 f" AND NOT {_MULTI.format('f')} AND (:agent IS NULL OR {VISIBLE.format('f')}))"
                 " SELECT a.id, b.id FROM open AS a JOIN open AS b ON a.subject = b.subject"
                 " AND a.predicate = b.predicate AND a.object <> b.object AND a.id < b.id"
@@ -360,7 +360,7 @@ class Facts:
     def count_active(self) -> int:
         """Return how many facts of the file are active."""
         found: int = self._connection.execute(
-            f"SELECT count(*) FROM fact AS f WHERE {_ACTIVE.format('f')}"  # noqa: S608
+            f"SELECT count(*) FROM fact AS f WHERE {OPEN_FACT.format('f')}"  # noqa: S608
         ).get
         return found
 

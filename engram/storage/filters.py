@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
-UNAVAILABLE: Final = "coalesce({0}.forgotten_at, {0}.invalidated_at, nullif({0}.status, 'active'))"
-"""SQL over a memory that is NULL while it is available; a partial index has it word for word."""
-
-# By key, so that indexes which cover all else still do: those who are not available are few.
-_HIDDEN = f"(SELECT u.id FROM episode AS u WHERE {UNAVAILABLE.format('u')} IS NOT NULL)"  # noqa: S608
-AVAILABLE: Final = f"e.id NOT IN {_HIDDEN}"
-"""SQL over `episode AS e`: whether it is neither forgotten nor inactive nor invalidated."""
+from engram.storage.standing import AVAILABLE, HIDDEN
 
 _LABELLED = (
     "e.id IN (SELECT l.episode FROM episode_label AS l WHERE l.label ="
@@ -52,7 +46,7 @@ class EpisodeFilter:
     def conditions(self) -> tuple[list[str], list[object]]:
         """Return SQL conditions over `episode AS e` and their bindings, in step."""
         conditions, bindings = self.other_conditions()
-        withheld = f"(e.id IN {_HIDDEN} OR e.quarantined)"
+        withheld = f"(e.id IN {HIDDEN} OR e.quarantined)"
         return [AVAILABLE if self.standing == "available" else withheld, *conditions], bindings
 
     def other_conditions(self) -> tuple[list[str], list[object]]:

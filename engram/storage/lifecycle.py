@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from engram.storage import uids
-from engram.storage.filters import UNAVAILABLE
 from engram.storage.projects import FACT
+from engram.storage.standing import ACTIVE_FACT, INELIGIBLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -102,17 +102,20 @@ class Lifecycle:
         )
         return [(action, reason, at) for action, reason, at in rows]
 
-    def source_state(self, memory: str) -> str | None:
+    def source_state(self, memory: str, now: int) -> str | None:
         """Say what keeps a memory from being a source: "missing", "forgotten" or "inactive".
 
-        None when nothing does. A fact is active while it is neither closed nor superseded. Check
-        observations are looked at elsewhere.
+        None when nothing does. Check observations are looked at elsewhere.
+
+        Args:
+            memory: Its public id.
+            now: The time, in microseconds.
         """
         if memory.startswith(FACT):
-            return self._fact_state(memory.removeprefix(FACT))
+            return self._fact_state(memory.removeprefix(FACT), now)
         row = self._connection.execute(
-            f"SELECT e.forgotten_at IS NOT NULL, {UNAVAILABLE.format('e')} IS NOT NULL"  # noqa: S608
-            " OR e.quarantined FROM episode AS e WHERE e.uid = ?",
+            f"SELECT e.forgotten_at IS NOT NULL, {INELIGIBLE.format('e')}"  # noqa: S608
+            " FROM episode AS e WHERE e.uid = ?",
             (uids.to_stored(memory),),
         ).fetchone()
         if row is None:
@@ -120,12 +123,11 @@ class Lifecycle:
         forgotten, inactive = row
         return "forgotten" if forgotten else "inactive" if inactive else None
 
-    def _fact_state(self, fact: str) -> str | None:
-        inactive = self._connection.execute(
-            "SELECT valid_to IS NOT NULL OR superseded_at IS NOT NULL OR quarantined"
-            " FROM fact WHERE uid = ?",
-            (uids.to_stored(fact),),
+    def _fact_state(self, fact: str, now: int) -> str | None:
+        active = self._connection.execute(
+            f"SELECT {ACTIVE_FACT.format('f')} FROM fact AS f WHERE f.uid = :uid",  # noqa: S608
+            {"uid": uids.to_stored(fact), "now": now},
         ).get
-        if inactive is None:
+        if active is None:
             return "missing"
-        return "inactive" if inactive else None
+        return None if active else "inactive"

@@ -6,12 +6,13 @@ A memory's key is its episode's, or minus its fact's.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from engram.storage import uids
-from engram.storage.filters import UNAVAILABLE
 from engram.storage.importance import IMPORTANCE, JOIN, from_stored
 from engram.storage.projects import FACT
+from engram.storage.standing import ACTIVE_FACT, INELIGIBLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,18 +23,25 @@ Standing = Literal["eligible", "inactive", "forgotten"]
 
 _STANDING: Final = (
     "CASE WHEN e.forgotten_at IS NOT NULL THEN 'forgotten'"
-    f" WHEN {UNAVAILABLE.format('e')} IS NOT NULL OR e.quarantined THEN 'inactive'"
+    f" WHEN {INELIGIBLE.format('e')} THEN 'inactive'"
     " ELSE 'eligible' END"
 )
 _EPISODES: Final = (
-    f"SELECT e.id, e.uid, {_STANDING}, e.content, e.layer, e.memory_type, {IMPORTANCE},"  # noqa: S608
-    f" e.recorded_at FROM json_each(?) AS k CROSS JOIN episode AS e ON e.id = k.value {JOIN}"
+    f"SELECT e.id, e.uid, {_STANDING}, CAST(e.content AS BLOB), CAST(e.layer AS BLOB),"  # noqa: S608
+    f" CAST(e.memory_type AS BLOB), {IMPORTANCE}, e.recorded_at"
+    f" FROM json_each(?) AS k CROSS JOIN episode AS e ON e.id = k.value {JOIN}"
+)
+_FACT_STANDING: Final = f"iif({ACTIVE_FACT.format('f')}, 'eligible', 'inactive')"
+_STANDINGS: Final = (
+    f"SELECT e.id, {_STANDING} FROM json_each(:episodes) AS k"  # noqa: S608
+    " CROSS JOIN episode AS e ON e.id = k.value UNION ALL"
+    f" SELECT -f.id, {_FACT_STANDING} FROM json_each(:facts) AS k"
+    " CROSS JOIN fact AS f ON f.id = k.value"
 )
 _FACTS: Final = (
-    "SELECT f.id, f.uid, iif(f.valid_to IS NULL AND f.superseded_at IS NULL"
-    " AND NOT f.quarantined, 'eligible', 'inactive'),"
-    " concat_ws(' ', f.subject, f.predicate, f.object), f.confidence, f.recorded_at"
-    " FROM json_each(?) AS k CROSS JOIN fact AS f ON f.id = k.value"
+    f"SELECT f.id, f.uid, {_FACT_STANDING},"  # noqa: S608
+    " CAST(concat_ws(' ', f.subject, f.predicate, f.object) AS BLOB), f.confidence, f.recorded_at"
+    " FROM json_each(:facts) AS k CROSS JOIN fact AS f ON f.id = k.value"
 )
 
 
@@ -67,24 +75,63 @@ class Memories:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def read(self, keys: Iterable[int]) -> dict[int, Memory]:
-        """Return memories by their keys; those that are gone are left out."""
-        wanted = list(keys)
+    def read(self, keys: Iterable[int], now: int) -> dict[int, Memory]:
+        """Return memories by their keys; those that are gone are left out.
+
+        So are those whose text is damaged: one row costs no search its answer.
+
+        Args:
+            keys: The keys.
+            now: The time at which a fact has to hold, in microseconds.
+        """
+        episodes, facts = _apart(keys)
         found: dict[int, Memory] = {}
-        episodes = json.dumps([key for key in wanted if key > 0])
-        for key, uid, standing, content, layer, kind, stored, recorded in self._connection.execute(
-            _EPISODES, (episodes,)
-        ):
+        rows: Any = self._connection.execute(_EPISODES, (episodes,))
+        for key, uid, standing, content, layer, kind, stored, recorded in rows:
             importance = min(max(from_stored(stored), 0.0), 1.0)
-            found[key] = Memory(
-                key, uids.from_stored(uid), standing, content, layer, kind, importance, recorded
-            )
-        facts = json.dumps([-key for key in wanted if key < 0])
-        for key, uid, standing, content, confidence, recorded in self._connection.execute(
-            _FACTS, (facts,)
-        ):
+            with suppress(UnicodeDecodeError):
+                found[key] = Memory(
+                    key,
+                    uids.from_stored(uid),
+                    standing,
+                    content.decode(),
+                    layer.decode(),
+                    kind.decode(),
+                    importance,
+                    recorded,
+                )
+        rows = self._connection.execute(_FACTS, {"facts": facts, "now": now})
+        for key, uid, standing, content, confidence, recorded in rows:
             public = FACT + uids.from_stored(uid)
-            found[-key] = Memory(
-                -key, public, standing, content, "semantic", "fact", confidence, recorded
-            )
+            with suppress(UnicodeDecodeError):
+                found[-key] = Memory(
+                    -key,
+                    public,
+                    standing,
+                    content.decode(),
+                    "semantic",
+                    "fact",
+                    confidence,
+                    recorded,
+                )
         return found
+
+    def standings(self, keys: Iterable[int], now: int) -> dict[int, Standing]:
+        """Return whether memories may be returned, by their keys; those gone are left out.
+
+        Arguments are those of `read`.
+        """
+        episodes, facts = _apart(keys)
+        rows: Any = self._connection.execute(
+            _STANDINGS, {"episodes": episodes, "facts": facts, "now": now}
+        )
+        return dict(rows)
+
+
+def _apart(keys: Iterable[int]) -> tuple[str, str]:
+    """Return the keys of episodes and those of facts, as JSON arrays."""
+    wanted = list(keys)
+    return (
+        json.dumps([key for key in wanted if key > 0]),
+        json.dumps([-key for key in wanted if key < 0]),
+    )

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from engram.storage.facts import VISIBLE
+from engram.storage.standing import ACTIVE_FACT, INELIGIBLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -65,24 +66,33 @@ class Names:
         return [(key, weight) for key, weight in rows]
 
     def episodes(self, entity: int, agent: str | None, limit: int) -> list[int]:
-        """Return the keys of the episodes that mention an entity, those joined to it last first."""
+        """Return the keys of the eligible episodes that mention an entity, last joined first."""
         rows = self._connection.execute(
-            "SELECT g.episode FROM edge AS g WHERE g.target = :entity"  # noqa: S608
-            f" AND g.episode IS NOT NULL AND {_MINE} ORDER BY g.id DESC LIMIT :limit",
+            "SELECT g.episode FROM edge AS g CROSS JOIN episode AS e ON e.id = g.episode"  # noqa: S608
+            f" WHERE g.target = :entity AND {_MINE} AND NOT {INELIGIBLE.format('e')}"
+            " AND (:agent IS NULL OR e.agent = (SELECT id FROM agent WHERE name = :agent))"
+            " ORDER BY g.id DESC LIMIT :limit",
             {"entity": entity, "agent": agent, "limit": limit},
         )
         return [key for (key,) in rows]
 
-    def facts(self, names: Sequence[str], agent: str | None, limit: int) -> list[int]:
-        """Return the keys of the active facts that are about one of some names, newest first."""
+    def facts(self, names: Sequence[str], agent: str | None, limit: int, now: int) -> list[int]:
+        """Return the keys of the facts about one of some names that hold, newest first.
+
+        Args:
+            names: The names.
+            agent: Whose view.
+            limit: How many at most.
+            now: The time at which they hold, in microseconds.
+        """
         rows = self._connection.execute(
             "SELECT f.id FROM fact AS f WHERE f.id IN ("  # noqa: S608
             " SELECT s.id FROM json_each(:names) AS k"
             " CROSS JOIN fact AS s ON s.subject = k.value COLLATE NOCASE UNION"
             " SELECT o.id FROM json_each(:names) AS k"
             " CROSS JOIN fact AS o ON o.object = k.value COLLATE NOCASE)"
-            " AND f.valid_to IS NULL AND f.superseded_at IS NULL AND NOT f.quarantined"
-            f" AND (:agent IS NULL OR {VISIBLE.format('f')}) ORDER BY f.id DESC LIMIT :limit",
-            {"names": json.dumps(list(names)), "agent": agent, "limit": limit},
+            f" AND (:agent IS NULL OR {VISIBLE.format('f')}) AND {ACTIVE_FACT.format('f')}"
+            " ORDER BY f.id DESC LIMIT :limit",
+            {"names": json.dumps(list(names)), "agent": agent, "limit": limit, "now": now},
         )
         return [key for (key,) in rows]

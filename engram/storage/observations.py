@@ -6,8 +6,8 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from engram.storage.filters import UNAVAILABLE
 from engram.storage.lifecycle import EVIDENCE
+from engram.storage.standing import UNAVAILABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

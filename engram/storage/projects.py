@@ -9,24 +9,23 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from engram.storage import uids
-from engram.storage.filters import UNAVAILABLE
+from engram.storage.standing import ACTIVE_FACT, INELIGIBLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from engram.storage.connection import Connection
-
-INELIGIBLE: Final = f"({UNAVAILABLE} IS NOT NULL OR {{0}}.quarantined)"
-"""SQL over an episode: whether a project must not see it."""
 
 FACT: Final = "fact:"
 """What the id of a fact begins with where it is a memory among others."""
 
 _ELIGIBLE = f"NOT {INELIGIBLE.format('e')}"
-_ACTIVE = "f.valid_to IS NULL AND f.superseded_at IS NULL AND NOT f.quarantined"
+# Whether a fact holds changes with the time and with its sources, so that is asked when it is read.
+_LISTED = "f.superseded_at IS NULL"
 
 _FACT = 2
 _KINDS = (0, 1, _FACT)
+_DIGEST_BYTES = 16
 
 _Row = tuple[bytes, int, int, bytes | str, int]
 
@@ -67,8 +66,8 @@ class Projects:
         )
 
     def add_facts(self, first: int, last: int) -> None:
-        """List the active ones of the facts `first` to `last`, both included."""
-        self._insert(self._facts(f"f.id BETWEEN ? AND ? AND {_ACTIVE}", (first, last)))
+        """List those of the facts `first` to `last`, both included, that are not superseded."""
+        self._insert(self._facts(f"f.id BETWEEN ? AND ? AND {_LISTED}", (first, last)))
 
     def remove_fact(self, fact: int) -> None:
         """Take a fact off its list, before its row goes or changes."""
@@ -82,7 +81,7 @@ class Projects:
         """
         expected = missing = 0
         for row in chain(
-            self._episodes(f"episode AS e WHERE {_ELIGIBLE}", {}), self._facts(_ACTIVE, ())
+            self._episodes(f"episode AS e WHERE {_ELIGIBLE}", {}), self._facts(_LISTED, ())
         ):
             expected += 1
             missing += self._connection.execute(
@@ -94,8 +93,9 @@ class Projects:
         return missing, total - (expected - missing)
 
     def _insert(self, rows: Iterable[_Row]) -> None:
+        # Row by row as they are read: an import lists all it wrote at once.
         self._connection.executemany(
-            "INSERT OR IGNORE INTO project_memory VALUES (?, ?, ?, ?, ?)", list(rows)
+            "INSERT OR IGNORE INTO project_memory VALUES (?, ?, ?, ?, ?)", rows
         )
 
     def _delete(self, rows: Iterable[_Row]) -> None:
@@ -113,8 +113,8 @@ class Projects:
             bindings,
         )
         for key, uid, recorded_at, project, source in rows:
-            for path in [project] if project is not None else containing(source):
-                yield digest(path), int(isinstance(uid, str)), recorded_at, uid, key
+            for folder in [digest(project)] if project is not None else containing(source):
+                yield folder, int(isinstance(uid, str)), recorded_at, uid, key
 
     def _facts(self, chosen: str, bindings: tuple[int, ...]) -> Iterator[_Row]:
         rows: Any = self._connection.execute(
@@ -125,16 +125,34 @@ class Projects:
         for key, uid, recorded_at, project in rows:
             yield digest(project), _FACT, recorded_at, uid, -key
 
-    def newest(self, project: str, limit: int, excerpt: int) -> list[ProjectMemory]:
-        """Return a project's newest memories, ties by id; costs time in `limit` alone.
+    def newest(self, project: str, limit: int, excerpt: int, now: int) -> list[ProjectMemory]:
+        """Return a project's newest memories, ties by id.
+
+        Costs time in `limit`, and in the listed facts it passes over that do not hold.
 
         Args:
             project: Its canonical path.
             limit: How many at most.
             excerpt: Characters of each content to read.
+            now: The time at which a fact has to hold, in microseconds.
         """
-        ordered = merge(*(self._of_kind(project, kind, limit) for kind in _KINDS))
-        keys = [key for _, _, key in islice(ordered, limit)]
+        listed = merge(*(self._of_kind(project, kind) for kind in _KINDS))
+        newest: list[ProjectMemory] = []
+        while keys := [key for _, _, key in islice(listed, limit - len(newest))]:
+            found = self._read(keys, excerpt, now)
+            # An engram that knows no lists may have erased a memory and left its row.
+            newest += [found[key] for key in keys if key in found]
+        return newest
+
+    def _of_kind(self, project: str, kind: int) -> Iterator[tuple[int, str, int]]:
+        rows: Any = self._connection.execute(
+            "SELECT recorded_at, uid, memory FROM project_memory WHERE project = ? AND kind = ?"
+            " ORDER BY recorded_at DESC, uid",
+            (digest(project), kind),
+        )
+        return ((-recorded_at, _public(uid, key), key) for recorded_at, uid, key in rows)
+
+    def _read(self, keys: Sequence[int], excerpt: int, now: int) -> dict[int, ProjectMemory]:
         episodes: Any = self._connection.execute(
             "SELECT e.id, e.uid, substr(e.content, 1, ?1), length(e.content), e.layer,"
             " e.memory_type, e.recorded_at"
@@ -142,24 +160,20 @@ class Projects:
             (excerpt, json.dumps([key for key in keys if key > 0])),
         ).fetchall()
         facts: Any = self._connection.execute(
-            "SELECT -f.id, f.uid, substr(f.text, 1, ?1), length(f.text), 'semantic', 'fact',"
-            " f.recorded_at FROM (SELECT s.id, s.uid, s.recorded_at,"
-            " concat_ws(' ', s.subject, s.predicate, s.object) AS text"
-            " FROM json_each(?2) AS k CROSS JOIN fact AS s ON s.id = k.value) AS f",
-            (excerpt, json.dumps([-key for key in keys if key < 0])),
+            "SELECT -f.id, f.uid, substr(f.text, 1, :excerpt), length(f.text), 'semantic', 'fact',"  # noqa: S608
+            " f.recorded_at FROM (SELECT o.id, o.uid, o.recorded_at,"
+            " concat_ws(' ', o.subject, o.predicate, o.object) AS text"
+            " FROM json_each(:keys) AS k CROSS JOIN fact AS o ON o.id = k.value"
+            f" WHERE {ACTIVE_FACT.format('o')}) AS f",
+            {
+                "excerpt": excerpt,
+                "keys": json.dumps([-key for key in keys if key < 0]),
+                "now": now,
+            },
         ).fetchall()
-        found = {
+        return {
             key: ProjectMemory(_public(uid, key), *rest) for key, uid, *rest in episodes + facts
         }
-        return [found[key] for key in keys]
-
-    def _of_kind(self, project: str, kind: int, limit: int) -> Iterator[tuple[int, str, int]]:
-        rows: Any = self._connection.execute(
-            "SELECT recorded_at, uid, memory FROM project_memory WHERE project = ? AND kind = ?"
-            " ORDER BY recorded_at DESC, uid LIMIT ?",
-            (digest(project), kind, limit),
-        ).fetchall()
-        return iter([(-recorded_at, _public(uid, key), key) for recorded_at, uid, key in rows])
 
 
 def _public(uid: bytes | str, key: int) -> str:
@@ -168,14 +182,14 @@ def _public(uid: bytes | str, key: int) -> str:
 
 def digest(path: str) -> bytes:
     """Return what stands for a canonical path, 16 bytes."""
-    return hashlib.blake2b(path.encode(), digest_size=16).digest()
+    return hashlib.blake2b(path.encode(), digest_size=_DIGEST_BYTES).digest()
 
 
-def containing(source: str) -> Iterator[str]:
-    """Yield a canonical path and every folder above it."""
-    end = len(source)
-    while end > 0:
-        yield source[:end]
-        end = source.rfind("/", 0, end)
-    if source != "/":
-        yield "/"
+def containing(source: str) -> Iterator[bytes]:
+    """Yield what stands for a canonical path and for every folder above it, in linear time."""
+    yield digest("/")
+    path = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    for name in source.split("/"):
+        if name:
+            path.update(f"/{name}".encode())
+            yield path.copy().digest()

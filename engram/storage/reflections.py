@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engram.storage import uids
-from engram.storage.filters import AVAILABLE
+from engram.storage.standing import AVAILABLE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,6 +15,7 @@ import numpy as np
 
 from engram.storage import uids
 from engram.storage.importance import UNDECAYED, Importance
+from engram.storage.standing import UNAVAILABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from engram.storage.connection import Connection
 
 NEVER: Final = -(2**63)
+_IS_AVAILABLE = f"{UNAVAILABLE.format('e')} IS NULL"
 # No episode has the key 0, and an array to bind cannot be empty.
 _NO_EPISODE = np.zeros(1, dtype=np.int64)
 # From this share of the episodes between two keys on, a scan of what lies between them is faster
@@ -119,14 +121,14 @@ class Strength:
     def known(self, episodes: NDArray[np.int64]) -> tuple[Traces, NDArray[np.int64]]:
         """Return the columns of the given episodes, and when each was written, int64[n].
 
-        Those that are gone are left out.
+        Those that are gone or hidden are left out.
 
         Args:
             episodes: int64[n], ascending.
         """
         rows = self._connection.execute(
-            "SELECT e.id, e.salience, e.emotional_valence, e.occurred_at, e.recorded_at"
-            " FROM carray(?) AS k CROSS JOIN episode AS e ON e.id = k.value",
+            "SELECT e.id, e.salience, e.emotional_valence, e.occurred_at, e.recorded_at"  # noqa: S608
+            f" FROM carray(?) AS k CROSS JOIN episode AS e ON e.id = k.value AND {_IS_AVAILABLE}",
             (apsw.carray(episodes),),
         ).fetchall()
         keys, salience, valence, happened, written = list(zip(*rows, strict=True)) or [()] * 5
@@ -202,7 +204,7 @@ class Strength:
     def below(self, importance: float, agent: str | None) -> list[tuple[int | None, int]]:
         """Return the agent and the key of each episode under an importance that is no summary.
 
-        By agent, oldest event first, ties in insertion order.
+        Hidden ones are left out. By agent, oldest event first, ties in insertion order.
 
         Args:
             importance: Exclusive.
@@ -216,7 +218,7 @@ class Strength:
         scope = "" if agent is None else " AND e.agent = (SELECT id FROM agent WHERE name = :agent)"
         rows = self._connection.execute(
             "SELECT e.agent, e.id FROM episode AS e"  # noqa: S608
-            f" WHERE e.id {among} (SELECT value FROM carray(:keys))"
+            f" WHERE e.id {among} (SELECT value FROM carray(:keys)) AND {_IS_AVAILABLE}"
             f" AND NOT EXISTS (SELECT 1 FROM episode_source WHERE episode = e.id){scope}"
             " ORDER BY e.agent, e.occurred_at, e.id",
             {"keys": apsw.carray(np.concatenate([_NO_EPISODE, *stored])), "agent": agent},
@@ -224,11 +226,12 @@ class Strength:
         return [(owner, key) for owner, key in rows]
 
     def ids(self, episodes: NDArray[np.int64]) -> list[str]:
-        """Return the public ids of episodes, in their order; missing ones are left out."""
+        """Return the public ids of episodes in their order, without those gone or hidden."""
         if not len(episodes):
             return []
         rows = self._connection.execute(
-            "SELECT e.uid FROM carray(?) AS k CROSS JOIN episode AS e ON e.id = k.value",
+            "SELECT e.uid FROM carray(?) AS k CROSS JOIN episode AS e ON e.id = k.value"  # noqa: S608
+            f" AND {_IS_AVAILABLE}",
             (apsw.carray(episodes),),
         )
         return [uids.from_stored(uid) for (uid,) in rows]

@@ -423,8 +423,11 @@ def test_memories_and_facts_are_sources(ledger, memory, cite, clock):
     assert reason(ledger.get_evidence(ATLAS, uid)) == "source_forgotten"
     ledger.restore(episode)
     assert reason(ledger.get_evidence(ATLAS, uid)) is None
-    closed = memory.assert_fact("sea", "is", "high", valid_to=clock.now + timedelta(seconds=1))
-    assert reason(ledger.get_evidence(ATLAS, cite("e3", f"fact:{closed}"))) == "source_inactive"
+    ending = memory.assert_fact("sea", "is", "high", valid_to=clock.now + timedelta(seconds=1))
+    soon = cite("e3", f"fact:{ending}")
+    assert reason(ledger.get_evidence(ATLAS, soon)) is None
+    clock.advance(seconds=1)
+    assert reason(ledger.get_evidence(ATLAS, soon)) == "source_inactive"
     memory.forget_fact(fact)
     assert reason(ledger.get_evidence(ATLAS, uid)) == "source_missing"
     memory.forget(episode)

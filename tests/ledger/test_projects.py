@@ -79,3 +79,14 @@ def test_a_context_takes_one_range_of_an_index(memory, ledger):
     assert [row[3] for row in plan] == [
         "SEARCH project_memory USING PRIMARY KEY (project=? AND kind=?)"
     ]
+
+
+def test_totals_count_facts_as_memories_and_whom_they_are_about(memory, ledger):
+    memory.observe("tea")
+    memory.assert_fact("Alice", "knows", "Bob")
+    memory.assert_fact("Bob", "knows", "Carol")
+    memory.assert_fact("Bob", "likes", "tea")
+    memory.assert_fact("Carol", "knows", "Alice")
+    totals = ledger.totals()
+    assert totals.layers == {"episodic": 1, "semantic": 4}
+    assert (totals.entities, totals.relationships) == (3, 3)

@@ -143,3 +143,21 @@ def test_sentences_hold_all_but_the_space_between_them(text: str) -> None:
     )
     assert all(text[start:end].strip() == text[start:end] != "" for start, end in spans)
     assert spans == sorted(spans)
+
+
+@pytest.mark.parametrize("run", [".", " ", "\n", "…", '."', "。", " \n", "a.", ".\t"])
+def test_a_long_run_takes_no_longer_than_another_text(run):
+    # The square of this length would keep the test busy for an hour.
+    text = f"Contents{run * 300_000}12"
+    assert text.strip() == text
+    spans = sentence_spans(text)
+    assert spans[0][0] == 0
+    assert spans[-1][1] == len(text)
+
+
+def test_the_passage_of_a_very_long_text_is_where_the_words_are():
+    filler = "the quick brown fox jumps over the lazy dog again. " * 8_000
+    text = f"{filler}The silver key lies under the third stone. {filler}"
+    found = best_passage("where is the silver key?", text)
+    assert "silver key" in found.text
+    assert text[found.source_start : found.source_end] == found.text

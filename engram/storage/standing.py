@@ -1,0 +1,32 @@
+"""Which memories may be found now, as SQL: the one place that says so."""
+
+from __future__ import annotations
+
+from typing import Final
+
+UNAVAILABLE: Final = "coalesce({0}.forgotten_at, {0}.invalidated_at, nullif({0}.status, 'active'))"
+"""SQL over a memory that is NULL while it is available; a partial index has it word for word."""
+
+# By key, so that indexes which cover all else still do: those who are not available are few.
+HIDDEN: Final = f"(SELECT u.id FROM episode AS u WHERE {UNAVAILABLE.format('u')} IS NOT NULL)"  # noqa: S608
+"""SQL for the keys of the episodes that are not available."""
+
+AVAILABLE: Final = f"e.id NOT IN {HIDDEN}"
+"""SQL over `episode AS e`: whether it is neither forgotten nor inactive nor invalidated."""
+
+INELIGIBLE: Final = f"({UNAVAILABLE} IS NOT NULL OR {{0}}.quarantined)"
+"""SQL over an episode: whether nothing may show it unasked."""
+
+OPEN_FACT: Final = "({0}.valid_to IS NULL AND {0}.superseded_at IS NULL)"
+"""SQL over a fact: whether neither its valid nor its known time ends, as supersession asks."""
+
+ACTIVE_FACT: Final = (
+    "({0}.superseded_at IS NULL AND NOT {0}.quarantined"  # noqa: S608
+    " AND {0}.valid_from <= :now AND coalesce({0}.valid_to > :now, TRUE)"
+    f" AND coalesce((SELECT NOT min({INELIGIBLE.format('e')}) FROM fact_source AS s"
+    " CROSS JOIN episode AS e ON e.id = s.episode WHERE s.fact = {0}.id), TRUE))"
+)
+"""SQL over a fact: whether it holds at :now, and may be shown unasked.
+
+One that came from episodes may be while one of them may.
+"""
