@@ -42,8 +42,8 @@ def expanded(path: str | os.PathLike[str]) -> Path:
     The home of nobody stays as it is written. The file's name is UTF-8, whatever the locale.
     """
     # What no UTF-8 text has came from bytes of the command line or the environment.
-    name = os.fspath(path).encode("utf-8", "surrogateescape")
-    return Path(os.fsdecode(os.path.expanduser(name))).absolute()  # noqa: PTH111 - never raises
+    name = os.fsdecode(os.fspath(path).encode("utf-8", "surrogateescape"))
+    return Path(os.path.expanduser(name)).absolute()  # noqa: PTH111 - Path's raises
 
 
 def canonical(value: object, argument: str = "project_id") -> str:
@@ -66,15 +66,15 @@ def canonical(value: object, argument: str = "project_id") -> str:
     if "\0" in value or not _is_text(value):
         message = f"{argument} holds a character that no path has"
         raise InvalidArgument(message)
-    # As UTF-8, whatever the locale says that names of files are.
-    path = os.path.expanduser(value.encode())  # noqa: PTH111 - Path's raises for unknown homes
-    if not path.startswith(b"/"):
+    # Names of files are UTF-8, whatever the locale says that Python reads them in.
+    path = os.path.expanduser(os.fsdecode(value.encode()))  # noqa: PTH111 - Path's raises
+    if not path.startswith("/"):
         message = f"{argument} must be an absolute path"
         raise InvalidArgument(message)
     # POSIX leaves the meaning of two leading slashes open, and realpath keeps them.
-    resolved = _resolved(b"/" + path.lstrip(b"/"), argument)
+    resolved = _resolved("/" + path.lstrip("/"), argument)
     try:
-        return resolved.decode()
+        return os.fsencode(resolved).decode()
     except UnicodeDecodeError:
         message = f"{argument} leads to a path that is not Unicode text"
         raise InvalidArgument(message) from None
@@ -84,7 +84,7 @@ def _is_text(path: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in path)
 
 
-def _resolved(path: bytes, argument: str) -> bytes:
+def _resolved(path: str, argument: str) -> str:
     try:
         return os.path.realpath(path, strict=True)
     except OSError as error:

@@ -165,6 +165,24 @@ def test_what_is_no_file_of_memories_is_refused(memory, file, text):
     assert memory.count() == 0
 
 
+@pytest.mark.parametrize(
+    "bad", ['{"content": "x", "content": "y"}', '{"content": "x", "metadata": {"a": 1, "a": 2}}']
+)
+@pytest.mark.parametrize(
+    ("before", "after", "where"),
+    [
+        ("", "\n", "line 1"),
+        ('{"id": "a", "content": "x"}\n\n', "", "line 3"),
+        ('{\n"memories": [', "]}", "the file"),
+    ],
+)
+def test_a_name_that_comes_twice_is_refused(memory, file, bad, before, after, where):
+    file.write_text(before + bad + after)
+    with pytest.raises(InvalidArgument, match=f"{where} names a member of an object twice"):
+        memory.import_memories(file)
+    assert memory.count() == 0
+
+
 def test_an_id_is_there_once(memory, write):
     twice = write({"id": "a", "content": "x"}, {"id": "a", "content": "y"})
     with pytest.raises(InvalidArgument, match=r"(memories\[1\]|line 3).id is that of"):

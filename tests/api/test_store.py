@@ -81,6 +81,22 @@ def test_the_home_of_nobody_has_no_store(config, start):
     check_all_fail(start(), but="status")
 
 
+def test_names_of_files_are_utf_8_whatever_the_locale(config, start, tmp_path):
+    path = tmp_path / "é日.engram"
+    with Engram(path) as memory:
+        uid = memory.remember("The ferry to Kos leaves at noon", project="/é日")
+    config.write_text(f"db_path: {path}\n", encoding="utf-8")
+    worker = start(LC_ALL="C", PYTHONUTF8="0")
+    for operation in ("recall", "resume"):
+        answer = worker.result(operation, project_id="/日/../é日")
+        assert answer["project_path"] == "/é日"
+        assert [row["id"] for row in answer["memories"]] == [uid]
+    worker.result("checkpoint", project_id="/é日", task="t", summary="s")
+    query = "When does the ferry to Kos leave?"
+    assert [row["id"] for row in worker.result("search", query=query)] == [uid]
+    assert worker.code("recall", project_id="~é日/x") == "invalid_params"
+
+
 def test_another_kind_of_store_is_not_there(config, path, start):
     made(path, "one")
     config.write_text(

@@ -175,6 +175,9 @@ BAD_ROWS = [
     ("blockers", "{}"),
     ("blockers", "["),
     ("blockers", '["\\ud800"]'),
+    ("task", b"\xff"),
+    ("summary", b"\xffA"),
+    ("decisions", b'["\xff"]'),
 ]
 
 
@@ -188,8 +191,10 @@ def test_a_bad_row_takes_no_place_among_the_three(ledger, clock, damage, column,
         task = f"bad{number}"
         ledger.save_checkpoint(ATLAS, task, "x")
         # Keys differ, so that three of them can be as bad.
-        bad = value + " " * number if column == "task" else value
-        damage(f"UPDATE session_checkpoint SET {column} = ? WHERE task = ?", bad, task)
+        bad = value + value[:1] * number if column == "task" else value
+        damage(
+            f"UPDATE session_checkpoint SET {column} = CAST(? AS TEXT) WHERE task = ?", bad, task
+        )
     assert [one.task for one in ledger.checkpoints(ATLAS)] == ["a", "b", "c"]
     if column != "task":
         assert ledger.checkpoints(ATLAS, task="bad0") == []
