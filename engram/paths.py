@@ -74,10 +74,26 @@ def canonical(value: object, argument: str = "project_id") -> str:
     # POSIX leaves the meaning of two leading slashes open, and realpath keeps them.
     resolved = _resolved("/" + path.lstrip("/"), argument)
     try:
-        return os.fsencode(resolved).decode()
+        spelling = os.fsencode(resolved).decode()
     except UnicodeDecodeError:
-        message = f"{argument} leads to a path that is not Unicode text"
-        raise InvalidArgument(message) from None
+        spelling = ""
+    if not 1 <= len(spelling) <= MAX_LENGTH:
+        message = f"{argument} leads to a path that is too long, or not Unicode text"
+        raise InvalidArgument(message)
+    return spelling
+
+
+def spelled(value: str, argument: str) -> str:
+    """Return a path that has the form of a canonical one, without asking the file system.
+
+    Raises:
+        InvalidArgument: No call of `canonical` could have returned it.
+    """
+    normal = value == os.path.normpath("/" + value.lstrip("/"))
+    if not normal or len(value) > MAX_LENGTH or "\0" in value or not _is_text(value):
+        message = f"{argument} must be an absolute path without dots, spare slashes and NUL"
+        raise InvalidArgument(message, f"of at most {MAX_LENGTH} characters")
+    return value
 
 
 def _is_text(path: str) -> bool:
@@ -94,31 +110,43 @@ def _resolved(path: str, argument: str) -> str:
     return os.path.realpath(path)
 
 
-def ownership(metadata: Mapping[str, object], source: object = None) -> Ownership:
+class Resolver:
+    """Canonical paths, each distinct one looked up once: whoever asks again gets the same."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str | None] = {}
+
+    def canonical(self, value: object) -> str | None:
+        """Return what the function of this name does, None for what it refuses."""
+        if not isinstance(value, str):
+            return None
+        if value not in self._known:
+            try:
+                self._known[value] = canonical(value)
+            except InvalidArgument:
+                self._known[value] = None
+        return self._known[value]
+
+
+def ownership(
+    metadata: Mapping[str, object], source: object = None, resolver: Resolver | None = None
+) -> Ownership:
     """Return whose a memory is, by its metadata or else by the file it came from.
 
     Args:
         metadata: Every one of `OWNER_KEYS` that is there must name the same project; what it names
             must be a path, or the memory belongs to nobody.
         source: The path of the file as the caller has it; a relative one says nothing.
+        resolver: Looks paths up; None does so anew.
     """
+    paths = Resolver() if resolver is None else resolver
     named = [metadata[key] for key in OWNER_KEYS if key in metadata]
-    origin = _source(source)
+    is_absolute = isinstance(source, str) and source.startswith("/")
+    origin = paths.canonical(source) if is_absolute else None
     if not named:
         return Ownership(source=origin)
-    try:
-        projects = {canonical(name) for name in named}
-    except (InvalidArgument, InvalidType):
-        projects = set()
-    if len(projects) != 1:
+    projects = {paths.canonical(name) for name in named}
+    project = projects.pop()
+    if projects or project is None:
         return Ownership(conflict=True, source=origin)
-    return Ownership(projects.pop(), source=origin)
-
-
-def _source(source: object) -> str | None:
-    if not isinstance(source, str) or not source.startswith("/"):
-        return None
-    try:
-        return canonical(source)
-    except InvalidArgument:
-        return None
+    return Ownership(project, source=origin)

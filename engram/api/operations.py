@@ -9,14 +9,17 @@ import msgspec
 from msgspec import Meta, Struct
 
 from engram.arguments import MAX_QUERY, MAX_RESULTS
-from engram.ledger.dormancy import LONGEST_ID, MAX_EVENTS
-from engram.ledger.evidence import (
+from engram.entries import (
+    LONGEST_ITEM,
     LONGEST_LABEL,
     LONGEST_REFERENCE,
-    MAX_EVIDENCE,
+    LONGEST_SUMMARY,
+    LONGEST_TASK,
+    MOST_ITEMS,
     MOST_REFERENCES,
 )
-from engram.ledger.handoffs import LONGEST_ITEM, LONGEST_SUMMARY, LONGEST_TASK, MOST_ITEMS
+from engram.ledger.dormancy import LONGEST_ID, MAX_EVENTS
+from engram.ledger.evidence import MAX_EVIDENCE
 from engram.ledger.projects import MAX_MEMORIES
 from engram.paths import MAX_LENGTH
 

@@ -5,35 +5,23 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from engram import arguments
+from engram import arguments, entries
 from engram.arguments import label
+from engram.entries import LONGEST_LABEL
 from engram.errors import InvalidArgument
 from engram.ledger.opening import Opening
-from engram.ledger.sources import MEMORY, Sources
+from engram.ledger.sources import Sources
 from engram.paths import canonical
-from engram.storage.observations import Payload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from engram.storage.ledger_store import LedgerStore
-    from engram.storage.observations import StoredObservation
+    from engram.storage.observations import Payload, StoredObservation
 
-OUTCOMES: Final = ("unknown", "supported", "contradicted")
-LONGEST_LABEL: Final = 200
-LONGEST_REFERENCE: Final = 256
-MOST_REFERENCES: Final = 8
-OBSERVATION_BYTES: Final = 4096
-PROVENANCE_BYTES: Final = 2048
-AHEAD: Final = 300.0
-"""Seconds by which an observation may be ahead of the clock."""
-LASTING: Final = 365 * 86_400.0
-"""Seconds after which an observation expires at the latest."""
 MAX_EVIDENCE: Final = 50
-
-_NAMED = ("producer", "check_type")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +34,7 @@ class CheckObservation:
         evidence_id: The caller's name for it in the project.
         session_id: The session it belongs to.
         assumption_id: What was checked.
-        reported_outcome: What the caller reported, one of `OUTCOMES`.
+        reported_outcome: What the caller reported, one of `entries.OUTCOMES`.
         outcome: What that is worth now: "unknown" once it has expired.
         state: The outcome, or "stale" once it has expired.
         observed_at: When it was observed, Unix seconds.
@@ -162,18 +150,17 @@ class EvidenceRecords(Opening):
 
         Args:
             project: The project's folder, absolute; any spelling of it.
-            session_id: At most `LONGEST_LABEL` characters.
-            assumption_id: Likewise.
-            evidence_id: Likewise; the observation's name in its project.
-            outcome: One of `OUTCOMES`.
-            observed_at: Unix seconds, above 0 and at most `AHEAD` after now.
-            expires_at: Unix seconds, after that by at most `LASTING`; may be past.
-            observation: JSON of at most `OBSERVATION_BYTES`, see `arguments.canonical_json`.
-            provenance: JSON of at most `PROVENANCE_BYTES`; its `producer` and `check_type` are
-                texts of at most `LONGEST_LABEL` characters.
-            source_refs: At most `MOST_REFERENCES` texts of `LONGEST_REFERENCE` characters. One that
-                begins with `memory:` names a memory, a fact or other evidence, which need not be
-                there; nothing else is looked up. None is no texts.
+            session_id: The session it belongs to; for this and all below see
+                `entries.observation`.
+            assumption_id: What was checked.
+            evidence_id: The observation's name in its project.
+            outcome: What came of it.
+            observed_at: When it was observed, Unix seconds.
+            expires_at: When it stops being worth anything, Unix seconds; may be past.
+            observation: What was seen.
+            provenance: Who says so.
+            source_refs: What it cites. A text that begins with `memory:` names a memory, a fact or
+                other evidence, which need not be there; nothing else is looked up.
 
         Raises:
             InvalidArgument: An argument is refused, or the evidence id has other contents.
@@ -181,46 +168,31 @@ class EvidenceRecords(Opening):
             CannotOpen, NotAStore, StoreTooNew, CorruptStore, Busy, StoreFull: The store cannot be
                 written.
         """
-        path = canonical(project, "project")
-        session = label(session_id, "session_id", LONGEST_LABEL)
-        assumption = label(assumption_id, "assumption_id", LONGEST_LABEL)
-        name = label(evidence_id, "evidence_id", LONGEST_LABEL)
-        reported = arguments.text(outcome, "outcome")
-        if reported not in OUTCOMES:
-            message = f"outcome must be one of {', '.join(OUTCOMES)}"
-            raise InvalidArgument(message)
-        payload = Payload(
-            path,
-            name,
-            session,
-            assumption,
-            reported,
-            *self._times(observed_at, expires_at),
-            arguments.canonical_json(observation, "observation", OBSERVATION_BYTES),
-            _provenance(provenance),
-            _references(source_refs),
+        payload = entries.observation(
+            canonical(project, "project"),
+            session_id=session_id,
+            assumption_id=assumption_id,
+            evidence_id=evidence_id,
+            outcome=outcome,
+            observed_at=observed_at,
+            expires_at=expires_at,
+            observation=observation,
+            provenance=provenance,
+            source_refs=source_refs,
+            stored_at=self._now() / 1e6,
         )
-        with self._writing() as store:
-            now = self._now()
-            store.observations.add(payload, now)
-            stored = store.observations.get(payload.id)
-            if stored is not None and stored.intact and stored.payload.digest == payload.digest:
-                view = _view(stored, Sources(store, now))
-                return EvidenceReceipt(stored.id, name, stored.stored_at / 1e6, view)
-        message = "evidence_id names an observation with other contents in this project"
-        raise InvalidArgument(message, "observations never change; choose another id")
-
-    def _times(self, observed_at: object, expires_at: object) -> tuple[float, float]:
-        latest = self._now() / 1e6 + AHEAD
-        observed = arguments.number(observed_at, "observed_at")
-        if not 0 < observed <= latest:
-            message = f"observed_at must be above 0 and at most {AHEAD:g} s after now"
-            raise InvalidArgument(message, "times are Unix seconds")
-        expires = arguments.number(expires_at, "expires_at")
-        if not observed < expires <= observed + LASTING:
-            message = f"expires_at must be after observed_at by at most {LASTING:g} s"
-            raise InvalidArgument(message)
-        return observed, expires
+        # A repetition writes nothing, so it need not wait for who does.
+        with self._reading() as store:
+            found = _found(store, payload, self._now())
+        if found is None:
+            with self._writing() as store:
+                now = self._now()
+                store.observations.add(payload, now)
+                found = _found(store, payload, now)
+        if not isinstance(found, EvidenceReceipt):
+            message = "evidence_id names an observation with other contents in this project"
+            raise InvalidArgument(message, "observations never change; choose another id")
+        return found
 
     def get_evidence(self, project: str, evidence: str) -> CheckObservation | UnknownEvidence:
         """Return an observation as it is worth now. Changes nothing.
@@ -278,24 +250,17 @@ class EvidenceRecords(Opening):
             return [_view(stored, sources, listed=True) for stored in found]
 
 
-def _provenance(value: object) -> str:
-    canonical_text = arguments.canonical_json(value, "provenance", PROVENANCE_BYTES)
-    given = json.loads(canonical_text)
-    for name in _NAMED:
-        given[name] = label(given.get(name), f"provenance.{name}", LONGEST_LABEL)
-    return arguments.canonical_json(given, "provenance", PROVENANCE_BYTES)
-
-
-def _references(value: object) -> str:
-    given = arguments.names(value, "source_refs")
-    if len(given) > MOST_REFERENCES:
-        message = f"source_refs must have at most {MOST_REFERENCES} items"
-        raise InvalidArgument(message)
-    references = {label(one, "each of source_refs", LONGEST_REFERENCE) for one in given}
-    if MEMORY in references:
-        message = f"each of source_refs that begins with {MEMORY} must name a memory"
-        raise InvalidArgument(message)
-    return json.dumps(sorted(references), separators=(",", ":"))
+def _found(
+    store: LedgerStore, payload: Payload, now: int
+) -> EvidenceReceipt | Literal[False] | None:
+    """Return what is stored of a payload: None is nothing, False is other contents."""
+    stored = store.observations.get(payload.id)
+    if stored is None:
+        return None
+    if not stored.intact or stored.payload.digest != payload.digest:
+        return False
+    view = _view(stored, Sources(store, now))
+    return EvidenceReceipt(stored.id, payload.evidence_id, stored.stored_at / 1e6, view)
 
 
 def _intact(

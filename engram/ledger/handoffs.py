@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from engram import arguments
-from engram.arguments import label
+from engram import arguments, entries
 from engram.errors import InvalidArgument, InvalidType
 from engram.ledger.projects import MAX_MEMORIES, ContextMemory, ProjectContext, newest
 from engram.paths import canonical
@@ -19,10 +18,6 @@ if TYPE_CHECKING:
     from engram.storage.handoffs import StoredCheckpoint
     from engram.storage.ledger_store import LedgerStore
 
-LONGEST_TASK: Final = 200
-LONGEST_SUMMARY: Final = 4000
-LONGEST_ITEM: Final = 500
-MOST_ITEMS: Final = 8
 MAX_CHECKPOINTS: Final = 20
 
 _RESUMED: Final = 3
@@ -89,11 +84,11 @@ class SessionHandoffs(ProjectContext):
 
         Args:
             project: The project's folder, absolute; any spelling of it.
-            task: At most `LONGEST_TASK` characters.
-            summary: At most `LONGEST_SUMMARY` characters.
-            decisions: At most `MOST_ITEMS` texts of `LONGEST_ITEM` characters; None is no texts.
-            next_steps: Likewise.
-            blockers: Likewise.
+            task: What it was about; for this and all below see `entries.checkpoint`.
+            summary: Where things stand.
+            decisions: What was decided.
+            next_steps: What comes next.
+            blockers: What is in the way.
 
         Returns:
             What was saved.
@@ -103,17 +98,12 @@ class SessionHandoffs(ProjectContext):
             CannotOpen, NotAStore, StoreTooNew, CorruptStore, Busy, StoreFull: The store cannot be
                 written.
         """
-        path, name = canonical(project, "project"), label(task, "task", LONGEST_TASK)
-        text = label(summary, "summary", LONGEST_SUMMARY)
-        lists = (
-            _items(decisions, "decisions"),
-            _items(next_steps, "next_steps"),
-            _items(blockers, "blockers"),
-        )
+        path = canonical(project, "project")
+        texts = entries.checkpoint(task, summary, decisions, next_steps, blockers)
         with self._writing() as store:
             now = self._now()
-            first = store.handoffs.save(path, name, text, lists, now)
-        return Checkpoint(path, name, text, *lists, first / 1e6, now / 1e6)
+            first = store.handoffs.save(path, texts.task, texts.summary, texts[2:], now)
+        return Checkpoint(path, *texts, first / 1e6, now / 1e6)
 
     def clear_checkpoint(self, project: str, task: str) -> bool:
         """Delete the checkpoint of a task and return whether there was one.
@@ -122,7 +112,7 @@ class SessionHandoffs(ProjectContext):
             InvalidArgument, InvalidType, CannotOpen, NotAStore, StoreTooNew, CorruptStore, Busy,
                 StoreFull: As for `save_checkpoint`.
         """
-        path, name = canonical(project, "project"), label(task, "task", LONGEST_TASK)
+        path, name = canonical(project, "project"), entries.checkpoint_task(task)
         with self._writing() as store:
             return store.handoffs.clear(path, name)
 
@@ -144,7 +134,7 @@ class SessionHandoffs(ProjectContext):
             CannotOpen, NotAStore, StoreTooNew, CorruptStore, Busy: The store cannot be read.
         """
         path = canonical(project, "project")
-        name = None if task is None else label(task, "task", LONGEST_TASK)
+        name = None if task is None else entries.checkpoint_task(task)
         count = arguments.integer(limit, "limit", 1, MAX_CHECKPOINTS)
         with self._reading() as store:
             return _latest(store, path, name, count)
@@ -162,7 +152,7 @@ class SessionHandoffs(ProjectContext):
             CannotOpen, NotAStore, StoreTooNew, CorruptStore, Busy: The store cannot be read.
         """
         path = canonical(project, "project")
-        name = None if task is None else label(task, "task", LONGEST_TASK)
+        name = None if task is None else entries.checkpoint_task(task)
         count = arguments.integer(limit, "limit", 1, MAX_MEMORIES)
         with self._reading() as store:
             memories = newest(store, path, count, self._now())
@@ -175,31 +165,21 @@ def _latest(store: LedgerStore, project: str, task: str | None, count: int) -> l
     return list(islice(_sound(project, rows), count))
 
 
-def _items(value: object, argument: str) -> tuple[str, ...]:
-    given = arguments.names(value, argument)
-    if len(given) > MOST_ITEMS:
-        message = f"{argument} must have at most {MOST_ITEMS} items"
-        raise InvalidArgument(message)
-    return tuple(label(item, f"each of {argument}", LONGEST_ITEM) for item in given)
-
-
-def _stored(text: str, column: str) -> tuple[str, ...]:
-    return _items(items(parse(text, column), column), column)
+def _stored(text: str, column: str) -> list[object]:
+    return items(parse(text, column), column)
 
 
 def _sound(project: str, rows: Iterable[StoredCheckpoint]) -> Iterator[Checkpoint]:
     """Yield the rows that `save_checkpoint` could have written."""
     for row in rows:
         try:
-            yield Checkpoint(
-                project,
-                label(row.task, "task", LONGEST_TASK),
-                label(row.summary, "summary", LONGEST_SUMMARY),
+            texts = entries.checkpoint(
+                row.task,
+                row.summary,
                 _stored(row.decisions, "decisions"),
                 _stored(row.next_steps, "next_steps"),
                 _stored(row.blockers, "blockers"),
-                row.created_at / 1e6,
-                row.updated_at / 1e6,
             )
         except (InvalidArgument, InvalidType):
             continue
+        yield Checkpoint(project, *texts, row.created_at / 1e6, row.updated_at / 1e6)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Self
 
 from engram import times
 from engram.errors import (
     Busy,
     CannotOpen,
+    Closed,
     CorruptStore,
     EngramError,
     InvalidArgument,
@@ -23,6 +24,7 @@ from engram.times import utc_now
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from datetime import datetime
     from pathlib import Path
 
@@ -69,30 +71,41 @@ class Opening:
         Raises:
             CannotOpen, NotAStore, StoreTooNew, CorruptStore, Busy: There is no store to be used.
         """
-        self._opened()
-        identity = self._identity
-        assert identity is not None  # noqa: S101 - it is set with the store
-        return identity
+        return self._opened()[1]
 
     def _now(self) -> int:
         return times.to_micros(self._clock(), "clock()")
 
-    @contextmanager
-    def _reading(self) -> Iterator[LedgerStore]:
+    def _reading(self) -> AbstractContextManager[LedgerStore]:
         """Hold one snapshot of the store."""
-        store = self._opened()
-        with self._dropping_what_fails(), store.reading():
-            yield store
+        return self._within(LedgerStore.reading)
 
-    @contextmanager
-    def _writing(self) -> Iterator[LedgerStore]:
+    def _writing(self) -> AbstractContextManager[LedgerStore]:
         """Hold a transaction that commits everything inside at once, or nothing."""
-        store = self._opened()
-        with self._dropping_what_fails(), store.writing():
-            yield store
+        return self._within(LedgerStore.writing)
 
     @contextmanager
-    def _dropping_what_fails(self) -> Iterator[None]:
+    def _within(
+        self, transaction: Callable[[LedgerStore], AbstractContextManager[None]]
+    ) -> Iterator[LedgerStore]:
+        with ExitStack() as stack:
+            try:
+                store = self._begin(stack, transaction)
+            except Closed:
+                # Another thread's failure, or its close(), came between opening and beginning.
+                store = self._begin(stack, transaction)
+            yield store
+
+    def _begin(
+        self, stack: ExitStack, transaction: Callable[[LedgerStore], AbstractContextManager[None]]
+    ) -> LedgerStore:
+        store, _ = self._opened()
+        stack.enter_context(self._dropping(store))
+        stack.enter_context(transaction(store))
+        return store
+
+    @contextmanager
+    def _dropping(self, store: LedgerStore) -> Iterator[None]:
         try:
             yield
         except (InvalidArgument, InvalidType) as error:
@@ -101,11 +114,14 @@ class Opening:
         except EngramError as error:
             # A connection that failed once may be of no use; the next call tries anew.
             if isinstance(error, sqlite3.Error) and not isinstance(error, Busy):
-                self.close()
+                with self._lock:
+                    # Another thread may have opened the next one already.
+                    if self._store is store:
+                        self._drop()
             raise
 
-    def _opened(self) -> LedgerStore:
-        """Return the store, opened on the file that has its name now.
+    def _opened(self) -> tuple[LedgerStore, tuple[int, int]]:
+        """Return the store, opened on the file that has its name now, and which file that is.
 
         Raises:
             CannotOpen: Nothing is there; nothing is made.
@@ -125,7 +141,7 @@ class Opening:
                     self._path, self._now(), key=self._key, busy_timeout=self._busy_timeout
                 )
                 self._identity = identity
-            return self._store
+            return self._store, identity
 
     def _drop(self) -> None:
         if self._store is not None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
+from engram.entries import MEMORY
 from engram.transfer.strict_json import parse
 
 if TYPE_CHECKING:
@@ -11,9 +13,6 @@ if TYPE_CHECKING:
 
     from engram.storage.ledger_store import LedgerStore
     from engram.storage.observations import StoredObservation
-
-MEMORY: Final = "memory:"
-"""What a reference begins with that is looked up; every other one is only kept."""
 
 MOST_FOLLOWED: Final = 256
 """Sources that are looked at for one observation."""
@@ -30,7 +29,9 @@ class Sources:
     """
 
     def __init__(self, store: LedgerStore, now: int) -> None:
-        self._store = store
+        # In one snapshot nothing changes: what many observations cite is read once.
+        self._observation = cache(store.observations.get)
+        self._state = cache(partial(store.lifecycle.source_state, now=now))
         self._now = now
 
     def expired(self, observation: StoredObservation) -> bool:
@@ -51,7 +52,7 @@ class Sources:
             if source is None:
                 waiting.pop()
                 continue
-            cited = self._store.observations.get(source)
+            cited = self._observation(source)
             if reason := self._reason(source, cited, citing):
                 return reason
             if source in seen:
@@ -67,7 +68,7 @@ class Sources:
         self, source: str, cited: StoredObservation | None, citing: StoredObservation
     ) -> str | None:
         if cited is None:
-            state = self._store.lifecycle.source_state(source, self._now)
+            state = self._state(source)
             return None if state is None else f"source_{state}"
         if cited.forgotten:
             return "source_forgotten"

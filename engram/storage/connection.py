@@ -66,6 +66,9 @@ class Connection:
         durability: "normal" survives the death of the process and can lose the last commits with
             the power, never the store; "full" waits for the disk at every commit.
 
+    Attributes:
+        before_writing: Called in every write transaction before anything else; may refuse it.
+
     Raises:
         CannotOpen: The folder is missing or may not be written to, or the path is no regular file.
         NotAStore: The file is no database, or the key is missing or wrong.
@@ -93,6 +96,7 @@ class Connection:
         if not create:
             refuse_what_is_not_there(Path(self.path))
         self._create = create
+        self.before_writing: Callable[[Connection], object] | None = None
         self.lock = threading.RLock()
         self._cursors: WeakSet[apsw.Cursor] = WeakSet()
         self._begun = 0
@@ -209,6 +213,8 @@ class Connection:
             wait: Seconds to wait for another connection's lock; None is the busy timeout.
         """
         with self._transaction("BEGIN IMMEDIATE", wait):
+            if self.before_writing is not None:
+                self.before_writing(self)
             yield
 
     @contextmanager

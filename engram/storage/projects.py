@@ -26,6 +26,7 @@ _LISTED = "f.superseded_at IS NULL"
 _FACT = 2
 _KINDS = (0, 1, _FACT)
 _DIGEST_BYTES = 16
+_EVERY_KEY = 2**63 - 1
 
 _Row = tuple[bytes, int, int, bytes | str, int]
 
@@ -55,6 +56,11 @@ class Projects:
                 {"first": first, "last": last},
             )
         )
+
+    def fill(self) -> None:
+        """List everything, where nothing is listed yet."""
+        self.add(0, _EVERY_KEY)
+        self.add_facts(0, _EVERY_KEY)
 
     def remove(self, episodes: Iterable[int]) -> None:
         """Take episodes off every list, before their rows go or change."""

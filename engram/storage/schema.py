@@ -10,13 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engram.errors import NotAStore, StoreTooNew
+from engram.storage import ownership
 from engram.storage.old_store import is_old_store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from engram.storage.connection import Connection
 
 APPLICATION_ID = 0x456E6772
 """Marks the file as an engram store in SQLite's header ("Engr")."""
+
+_BEYOND_SQL: dict[int, Callable[[Connection], None]] = {3: ownership.decide}
+"""What follows a step's SQL, in its transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +54,28 @@ def migrations() -> tuple[Migration, ...]:
 def bring_up_to_date(connection: Connection, now: int) -> None:
     """Create the schema in an empty file, or apply the steps an older store lacks.
 
-    All steps run in one transaction, so an interrupted upgrade leaves the old store.
+    All steps run in one transaction, so an interrupted upgrade leaves the old store. From then on
+    every write of the connection begins with a look at the version: another process may bring the
+    store up to one that this engram does not know.
 
     Raises:
         NotAStore: The file is a database of something else.
         StoreTooNew: A newer engram made it.
     """
     with connection.reading():
-        if _version(connection) == migrations()[-1].version:
-            return
+        found = _version(connection)
+    if found < migrations()[-1].version:
+        _upgrade(connection, now)
+    connection.before_writing = refuse_newer
+
+
+def _upgrade(connection: Connection, now: int) -> None:
     with connection.writing():
         done = _version(connection)
         for step in migrations()[done:]:
             connection.execute(step.sql)
+            if step.version in _BEYOND_SQL:
+                _BEYOND_SQL[step.version](connection)
             connection.execute(
                 "INSERT INTO migration VALUES (?, ?, ?, ?)",
                 (step.version, step.name, step.sha256, now),
@@ -72,13 +87,9 @@ def bring_up_to_date(connection: Connection, now: int) -> None:
 def _version(connection: Connection) -> int:
     """Return the schema version, 0 for an empty file."""
     application = connection.execute("PRAGMA application_id").get
-    version: int = connection.execute("PRAGMA user_version").get
     if application == APPLICATION_ID:
-        newest = migrations()[-1].version
-        if version > newest:
-            message = f"the store has schema version {version}, this engram knows up to {newest}"
-            raise StoreTooNew(message, "upgrade engram-embedded")
-        return version
+        return refuse_newer(connection)
+    version: int = connection.execute("PRAGMA user_version").get
     if application or version or connection.execute("SELECT count(*) FROM sqlite_schema").get:
         if is_old_store(connection):
             message = "the file is a store of the library that engram replaces"
@@ -86,3 +97,17 @@ def _version(connection: Connection) -> int:
         message = "the file is a database of another program"
         raise NotAStore(message, "choose another path")
     return 0
+
+
+def refuse_newer(connection: Connection) -> int:
+    """Return the version of a store's schema.
+
+    Raises:
+        StoreTooNew: A newer engram made it.
+    """
+    version: int = connection.execute("PRAGMA user_version").get
+    newest = migrations()[-1].version
+    if version > newest:
+        message = f"the store has schema version {version}, this engram knows up to {newest}"
+        raise StoreTooNew(message, "upgrade engram-embedded")
+    return version

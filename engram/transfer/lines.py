@@ -18,8 +18,10 @@ import numpy as np
 from engram import arguments
 from engram.errors import InvalidArgument
 from engram.models import StoredModel
+from engram.paths import spelled
 from engram.storage import KINDS
 from engram.times import from_micros
+from engram.transfer.entries import check_checkpoint, check_observation
 from engram.transfer.strict_json import items, members, parse
 
 if TYPE_CHECKING:
@@ -36,10 +38,8 @@ _PARTS = {
     "recall_log": ("results", "access_log"),
 }
 _TEXTS = {"succession": ("fact", "superseded_by"), "reflection": ("last_episode",)}
-_DOCUMENTS: dict[str, dict[str, Callable[[object, str], object]]] = {
-    "check_observation": {"observation": members, "provenance": members, "source_refs": items},
-    "session_checkpoint": {"decisions": items, "next_steps": items, "blockers": items},
-}
+_ENTRIES = {"check_observation": check_observation, "session_checkpoint": check_checkpoint}
+_PATHS = ("project_path", "source_path")
 _TIME = re.compile(r"(.*_at|at|valid_from|valid_to|first_seen|last_seen)")
 _NUMBERS = {
     "salience": (0.0, 1.0),
@@ -161,8 +161,8 @@ class LineFile:
 
     def _checked(self, kind: str, record: Record, where: str) -> Record:
         checked = self._plain(kind, record, where) if kind != "succession" else {}
-        for name, shape in _DOCUMENTS.get(kind, {}).items():
-            shape(parse(checked[name], f"{where}.{name}"), f"{where}.{name}")
+        if kind in _ENTRIES:
+            _ENTRIES[kind](checked, where)
         for name in _LISTS.get(kind, ()):
             checked[name] = _strings(record.pop(name, []), f"{where}.{name}")
         for name in _TEXTS.get(kind, ()):
@@ -245,6 +245,8 @@ def _bytes(text: str, where: str) -> bytes:
 def _value(column: Column, value: object, where: str) -> object:
     if column.holds_id or column.target == "agent" or column.type in ("TEXT", "ANY"):
         text = arguments.text(value, where)
+        if column.name in _PATHS:
+            return spelled(text, where)
         if column.name == "metadata":
             arguments.json_object(members(parse(text, where), where), where)
         return text

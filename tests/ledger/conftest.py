@@ -45,7 +45,7 @@ def plans(ledger: Ledger) -> Callable[[Callable[[], object]], list[str]]:
     """Return how SQLite goes about what a call of the ledger reads."""
 
     def run(call: Callable[[], object]) -> list[str]:
-        connection = ledger._opened()._connection._connection
+        connection = ledger._opened()[0]._connection._connection
         asked: list[tuple[str, object]] = []
         connection.exec_trace = lambda _, sql, bindings: asked.append((sql, bindings)) or True
         call()

@@ -541,7 +541,7 @@ def test_many_ways_to_one_source_cost_no_more_than_one(ledger, cite, plans):
 def test_reads_leave_the_store_as_it_was(ledger, memory, put, cite):
     uid = cite("e2", put().id, memory.observe("x"))
     before = memory._store.last_change()
-    connection = ledger._opened()._connection._connection
+    connection = ledger._opened()[0]._connection._connection
     written = connection.total_changes()
     ledger.get_evidence(ATLAS, uid)
     ledger.list_evidence(ATLAS)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from contextlib import ExitStack
 
+import pytest
 from turns import Other
+
+from engram.errors import CorruptStore
 
 PUTTER = """
 import json, sys
@@ -56,6 +59,40 @@ def test_three_processes_put_at_once(memory, path, ledger):
     assert len(ledger.list_evidence("/race", limit=50)) == 40
     assert len(ledger.checkpoints("/same", limit=20)) == 4
     assert memory.check() == []
+
+
+def test_a_failure_drops_only_the_connection_that_failed(ledger):
+    following = []
+
+    def fail_late(store):
+        with ledger._dropping(store):
+            # Meanwhile another thread: the path names another file, or a failure of its own.
+            ledger.close()
+            following.append(ledger._opened()[0])
+            message = "of the one that is closed"
+            raise CorruptStore(message)
+
+    failed, _ = ledger._opened()
+    with pytest.raises(CorruptStore):
+        fail_late(failed)
+    assert [ledger._opened()[0]] == following
+    with pytest.raises(CorruptStore):
+        fail_late(following[0])
+    assert ledger._opened()[0] is following[1]
+
+
+@pytest.mark.parametrize("call", ["checkpoints", "clear_checkpoint"])
+def test_a_connection_that_another_thread_closed_is_opened_anew(ledger, monkeypatch, call):
+    opened = ledger._opened
+
+    def closed_at_once():
+        monkeypatch.setattr(ledger, "_opened", opened)
+        found = opened()
+        ledger.close()
+        return found
+
+    monkeypatch.setattr(ledger, "_opened", closed_at_once)
+    assert not getattr(ledger, call)("/p", **({"task": "t"} if call != "checkpoints" else {}))
 
 
 def test_what_one_writes_the_other_sees_at_once(open_ledger, path):

@@ -21,6 +21,34 @@ FATE = {
     "altered": "source_unavailable",
 }
 
+
+def test_what_many_cite_is_read_once(ledger, memory):
+    episode = memory.observe("cited by all")
+    base = None
+    for number in range(10):
+        base = ledger.put_evidence(
+            PROJECT,
+            session_id="s",
+            assumption_id="a",
+            evidence_id=f"e{number}",
+            outcome="supported",
+            observed_at=NOW,
+            expires_at=NOW + 5,
+            observation={},
+            provenance={"producer": "p", "check_type": "c"},
+            source_refs=[f"memory:{episode}", *([f"memory:{base.id}"] if base else [])],
+        )
+    asked = []
+    connection = ledger._opened()[0]._connection._connection
+    connection.exec_trace = lambda _, sql, bindings: asked.append((sql, bindings)) or True
+    assert all(one.state == "supported" for one in ledger.list_evidence(PROJECT))
+    connection.exec_trace = None
+    assert sum("FROM episode" in sql for sql, _ in asked) == 1
+    # The list itself, the nine that are cited, and the memory as if it were one of them.
+    single = [bindings for sql, bindings in asked if "FROM check_observation" in sql]
+    assert len(single) == len(set(single)) == 11
+
+
 nodes = st.fixed_dictionaries(
     {
         "outcome": st.sampled_from(["supported", "supported", "contradicted", "unknown"]),
