@@ -144,6 +144,7 @@ class DormantReview(Opening):
                 written.
         """
         label(event_id, "event_id", LONGEST_ID)
+        self._look(event_id)
         now = self._now()
         with self._writing() as store:
             event = _event(store, event_id, settings, now)
@@ -189,6 +190,7 @@ class DormantReview(Opening):
         if arguments.text(category, "category") not in CATEGORIES:
             message = f"category must be one of {', '.join(CATEGORIES)}"
             raise InvalidArgument(message)
+        self._look(event_id)
         now = self._now()
         with self._writing() as store:
             event = _event(store, event_id, settings, now)
@@ -202,6 +204,16 @@ class DormantReview(Opening):
         if event.feedback not in (None, category):
             message = "another category was given before"
             raise InvalidArgument(message, "feedback is given once")
+
+    def _look(self, event_id: str) -> None:
+        """Refuse an event that is nowhere without waiting for who writes.
+
+        Raises:
+            NotFound: It is nowhere.
+        """
+        with self._reading() as store:
+            if store.dormancy.event(event_id) is None:
+                raise _not_found()
 
 
 def _event(store: LedgerStore, event_id: str, settings: DormantRecall, now: int) -> Event | None:

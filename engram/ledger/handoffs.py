@@ -113,6 +113,10 @@ class SessionHandoffs(ProjectContext):
                 StoreFull: As for `save_checkpoint`.
         """
         path, name = canonical(project, "project"), entries.checkpoint_task(task)
+        # Where nothing is to be deleted there is no need to wait for who writes.
+        with self._reading() as store:
+            if not store.handoffs.has(path, name):
+                return False
         with self._writing() as store:
             return store.handoffs.clear(path, name)
 

@@ -67,6 +67,15 @@ class Handoffs:
         )
         return self._connection.changed > 0
 
+    def has(self, project: str, task: str) -> bool:
+        """Say whether a task has a checkpoint."""
+        found = self._connection.execute(
+            "SELECT 1 FROM session_checkpoint"
+            " WHERE namespace = ? AND project_path = ? AND task = ?",
+            (NAMESPACE, project, task),
+        ).get
+        return found is not None
+
     def of_task(self, project: str, task: str) -> Iterator[StoredCheckpoint]:
         """Yield the checkpoint of a task, if there is one whose texts are texts."""
         return self._read("task = ?", (NAMESPACE, project, task))

@@ -192,6 +192,20 @@ def test_a_writer_does_not_stop_reads(store, start, project):
         worker.result("dormant_review")
 
 
+def test_a_writer_does_not_stop_what_has_nothing_to_write(store, start, project):
+    worker = start()
+    given = observation(project)
+    receipt = worker.result("evidence_put", **given)
+    with Engram(store, embedder=WordEmbedder()) as memory, memory._store.writing():
+        assert worker.result("evidence_put", **given) == receipt
+        assert worker.code("evidence_put", **{**given, "outcome": "unknown"}) == "invalid_params"
+        assert worker.code("dormant_inspect", event_id="nobody") == "invalid_params"
+        judged = {"event_id": "nobody", "category": "useful"}
+        assert worker.code("dormant_feedback", **judged) == "invalid_params"
+        clear = {"project_id": project, "task": "none", "action": "clear"}
+        assert worker.result("checkpoint", **clear)["deleted"] is False
+
+
 def test_an_encrypted_store_is_read_with_its_key_alone(path, start, project, tmp_path):
     with Engram(path, embedder=WordEmbedder(), key="secret") as memory:
         memory.remember("tea", project=project)
