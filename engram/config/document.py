@@ -26,8 +26,8 @@ MAX_BYTES: Final = 1 << 20
 _MAX_DIGITS: Final = 4300
 """The longest number read, as Python's own limit: longer ones take time in the square of it."""
 
-# YAML 1.1 has numbers in bases 2, 8, 16 and 60, and with "_" in them; YAML 1.2, the environment and
-# most readers of the file have not.
+# YAML 1.1 has numbers in bases 2, 8, 16 and 60, and with "_" in them. The environment has not, and
+# YAML 1.2 reads some of them as other numbers.
 _PECULIAR: Final = re.compile(r"[+-]?0[0-9box]|.*[_:]")
 
 _STANDARD: Final = "tag:yaml.org,2002:"
