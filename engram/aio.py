@@ -231,6 +231,7 @@ class AsyncEngram:
     check = _awaited(Engram.check)
     reembed = _awaited(Engram.reembed)
     compact = _awaited(Engram.compact)
+    wipe = _awaited(Engram.wipe)
     maintain = _awaited(Engram.maintain)
     backup = _awaited(Engram.backup)
     rekey = _awaited(Engram.rekey)

@@ -11,7 +11,7 @@ import numbers
 import operator
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from engram.errors import InvalidArgument, InvalidType
 from engram.provenance import PROVENANCES, UNKNOWN_PROVENANCE
@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 
     from engram.models import Filters
 
+
+MAX_QUERY: Final = 4000
+"""Characters that the query of a search may have."""
+
+MAX_RESULTS: Final = 20
+"""The most that a search returns."""
 
 _JSON_DEPTH = 100
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from engram.provenance import (
     DEFAULT_PROVENANCE,
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_PROVENANCE",
+    "MEMORY_TYPES",
     "PROVENANCES",
     "TRUSTED_PROVENANCE",
     "UNKNOWN_PROVENANCE",
@@ -43,6 +44,10 @@ __all__ = [
     "is_untrusted",
     "least_trusted",
 ]
+
+
+MEMORY_TYPES: Final = ("narrative", "fact", "procedure")
+"""What a memory may be."""
 
 
 def _from_iso(text: str) -> datetime:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from engram.errors import InvalidArgument, InvalidType
@@ -35,6 +36,16 @@ class Ownership:
     source: str | None = None
 
 
+def expanded(path: str | os.PathLike[str]) -> Path:
+    """Return a path made absolute, "~" being somebody's home.
+
+    The home of nobody stays as it is written. The file's name is UTF-8, whatever the locale.
+    """
+    # What no UTF-8 text has came from bytes of the command line or the environment.
+    name = os.fsdecode(os.fspath(path).encode("utf-8", "surrogateescape"))
+    return Path(os.path.expanduser(name)).absolute()  # noqa: PTH111 - Path's raises
+
+
 def canonical(value: object, argument: str = "project_id") -> str:
     """Return the one spelling of an absolute path: no links, no dots, no spare slashes.
 
@@ -55,16 +66,21 @@ def canonical(value: object, argument: str = "project_id") -> str:
     if "\0" in value or not _is_text(value):
         message = f"{argument} holds a character that no path has"
         raise InvalidArgument(message)
-    path = os.path.expanduser(value)  # noqa: PTH111 - Path.expanduser raises for unknown homes
+    # Names of files are UTF-8, whatever the locale says that Python reads them in.
+    path = os.path.expanduser(os.fsdecode(value.encode()))  # noqa: PTH111 - Path's raises
     if not path.startswith("/"):
         message = f"{argument} must be an absolute path"
         raise InvalidArgument(message)
     # POSIX leaves the meaning of two leading slashes open, and realpath keeps them.
     resolved = _resolved("/" + path.lstrip("/"), argument)
-    if not _is_text(resolved) or len(resolved) > MAX_LENGTH:
+    try:
+        spelling = os.fsencode(resolved).decode()
+    except UnicodeDecodeError:
+        spelling = ""
+    if not 1 <= len(spelling) <= MAX_LENGTH:
         message = f"{argument} leads to a path that is too long, or not Unicode text"
         raise InvalidArgument(message)
-    return resolved
+    return spelling
 
 
 def spelled(value: str, argument: str) -> str:

@@ -222,6 +222,24 @@ def test_each_path_is_looked_up_once_and_outside_the_transaction(
         assert {one.id for one in ledger.recent(str(tmp_path / "real"))} == {"m0", "m1", "m2"}
 
 
+@pytest.mark.parametrize(
+    "bad", ['{"content": "x", "content": "y"}', '{"content": "x", "metadata": {"a": 1, "a": 2}}']
+)
+@pytest.mark.parametrize(
+    ("before", "after", "where"),
+    [
+        ("", "\n", "line 1"),
+        ('{"id": "a", "content": "x"}\n\n', "", "line 3"),
+        ('{\n"memories": [', "]}", "the file"),
+    ],
+)
+def test_a_name_that_comes_twice_is_refused(memory, file, bad, before, after, where):
+    file.write_text(before + bad + after)
+    with pytest.raises(InvalidArgument, match=f"{where} names a member of an object twice"):
+        memory.import_memories(file)
+    assert memory.count() == 0
+
+
 def test_an_id_is_there_once(memory, write):
     twice = write({"id": "a", "content": "x"}, {"id": "a", "content": "y"})
     with pytest.raises(InvalidArgument, match=r"(memories\[1\]|line 3).id is that of"):

@@ -8,6 +8,21 @@ from typing import Annotated, Any, Final, Literal, get_args
 import msgspec
 from msgspec import Meta, Struct
 
+from engram.arguments import MAX_QUERY, MAX_RESULTS
+from engram.entries import (
+    LONGEST_ITEM,
+    LONGEST_LABEL,
+    LONGEST_REFERENCE,
+    LONGEST_SUMMARY,
+    LONGEST_TASK,
+    MOST_ITEMS,
+    MOST_REFERENCES,
+)
+from engram.ledger.dormancy import LONGEST_ID, MAX_EVENTS
+from engram.ledger.evidence import MAX_EVIDENCE
+from engram.ledger.projects import MAX_MEMORIES
+from engram.paths import MAX_LENGTH
+
 __all__ = ["CATALOGUE", "Operation", "catalogue"]
 
 Action = Literal["save", "clear"]
@@ -17,15 +32,19 @@ Category = Literal["useful", "irrelevant", "dismissed"]
 # A text with something in it. The pattern is checked and not published: what is published is the
 # contract's, and has no word for it.
 _FILLED = r"\S"
-_Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=_FILLED)]
-_Project = Annotated[str, Meta(min_length=1, max_length=4096, pattern=_FILLED)]
-_Query = Annotated[str, Meta(min_length=1, max_length=4000, pattern=_FILLED)]
-_Item = Annotated[str, Meta(min_length=1, max_length=500, pattern=_FILLED)]
-_Items = Annotated[list[_Item], Meta(max_length=8)]
-_References = Annotated[list[Annotated[str, Meta(max_length=256)]], Meta(max_length=8)]
-_UpTo20 = Annotated[int, Meta(ge=1, le=20)]
-_UpTo50 = Annotated[int, Meta(ge=1, le=50)]
-_UpTo100 = Annotated[int, Meta(ge=1, le=100)]
+_Label = Annotated[str, Meta(min_length=1, max_length=LONGEST_LABEL, pattern=_FILLED)]
+_Task = Annotated[str, Meta(min_length=1, max_length=LONGEST_TASK, pattern=_FILLED)]
+_Event = Annotated[str, Meta(min_length=1, max_length=LONGEST_ID, pattern=_FILLED)]
+_Project = Annotated[str, Meta(min_length=1, max_length=MAX_LENGTH, pattern=_FILLED)]
+_Query = Annotated[str, Meta(min_length=1, max_length=MAX_QUERY, pattern=_FILLED)]
+_Item = Annotated[str, Meta(min_length=1, max_length=LONGEST_ITEM, pattern=_FILLED)]
+_Items = Annotated[list[_Item], Meta(max_length=MOST_ITEMS)]
+_Reference = Annotated[str, Meta(max_length=LONGEST_REFERENCE)]
+_References = Annotated[list[_Reference], Meta(max_length=MOST_REFERENCES)]
+_Memories = Annotated[int, Meta(ge=1, le=MAX_MEMORIES)]
+_Results = Annotated[int, Meta(ge=1, le=MAX_RESULTS)]
+_Observations = Annotated[int, Meta(ge=1, le=MAX_EVIDENCE)]
+_Events = Annotated[int, Meta(ge=1, le=MAX_EVENTS)]
 
 
 class Arguments(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -40,32 +59,32 @@ class Recall(Arguments):
     """Of `recall`."""
 
     project_id: _Project
-    limit: _UpTo20 = 8
+    limit: _Memories = 8
 
 
 class Search(Arguments):
     """Of `search` and `search_explain`."""
 
     query: _Query
-    top_k: _UpTo20 | None = None
+    top_k: _Results | None = None
 
 
 class DormantReview(Arguments):
     """Of `dormant_review`."""
 
-    limit: _UpTo100 = 20
+    limit: _Events = 20
 
 
 class DormantInspect(Arguments):
     """Of `dormant_inspect`."""
 
-    event_id: _Name
+    event_id: _Event
 
 
 class DormantFeedback(Arguments):
     """Of `dormant_feedback`."""
 
-    event_id: _Name
+    event_id: _Event
     category: Category
 
 
@@ -73,16 +92,16 @@ class SessionResume(Arguments):
     """Of `session_resume`."""
 
     project_id: _Project
-    task: _Name | None = None
-    limit: _UpTo20 = 8
+    task: _Task | None = None
+    limit: _Memories = 8
 
 
 class SessionCheckpoint(Arguments):
     """Of `session_checkpoint`."""
 
     project_id: _Project
-    task: _Name
-    summary: Annotated[str, Meta(max_length=4000)] = ""
+    task: _Task
+    summary: Annotated[str, Meta(max_length=LONGEST_SUMMARY)] = ""
     action: Action = "save"
     decisions: _Items | None = None
     next_steps: _Items | None = None
@@ -93,9 +112,9 @@ class EvidencePut(Arguments):
     """Of `evidence_put`; times in Unix seconds."""
 
     project_id: _Project
-    session_id: _Name
-    assumption_id: _Name
-    evidence_id: _Name
+    session_id: _Label
+    assumption_id: _Label
+    evidence_id: _Label
     outcome: Outcome
     observed_at: float
     expires_at: float
@@ -108,16 +127,16 @@ class EvidenceGet(Arguments):
     """Of `evidence_get`."""
 
     project_id: _Project
-    id: _Name
+    id: _Label
 
 
 class EvidenceList(Arguments):
     """Of `evidence_list`."""
 
     project_id: _Project
-    session_id: _Name | None = None
-    assumption_id: _Name | None = None
-    limit: _UpTo50 = 20
+    session_id: _Label | None = None
+    assumption_id: _Label | None = None
+    limit: _Observations = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +175,9 @@ def _alias(name: str, operation: Operation) -> Operation:
 
 CATALOGUE: Final[dict[str, Operation]] = {
     "operations": Operation(NoArguments, "This list. Needs no store."),
-    "status": Operation(NoArguments, "What the store holds, and how this process runs."),
+    "status": Operation(
+        NoArguments, "What the store holds, if it is there, and how this process runs."
+    ),
     "config_show": Operation(
         NoArguments, "The settings in force and where each is from, secrets hidden. No store."
     ),

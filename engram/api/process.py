@@ -16,7 +16,9 @@ from engram.api.requests import (
     Failure,
     Identifier,
     RequestError,
-    read_request,
+    read_call,
+    read_identifier,
+    read_object,
 )
 from engram.api.service import Service
 from engram.errors import InvalidArgument, InvalidType, NotFound
@@ -37,7 +39,7 @@ def serve(loaded: Loaded, channel: Channel, key: str | None = None) -> None:
         key: Passphrase of an encrypted store.
     """
     lifetime = Lifetime(channel.answers)
-    with Service(loaded, key=key) as service, suppress(BrokenPipeError):
+    with channel.requests, Service(loaded, key=key) as service, suppress(BrokenPipeError):
         for line in read_lines(channel.requests):
             answer = respond(line, service)
             if answer is not None:
@@ -56,14 +58,15 @@ def respond(line: bytes | None, service: Service) -> bytes | None:
     try:
         if line is None:
             return _refusal(None, TOO_LARGE)
-        request = read_request(line)
-        if request is None:
+        document = read_object(line)
+        if document is None:
             return None
-        identifier = request.identifier
-        result = service.call(request.operation, request.arguments)
+        # From here on every answer has it, whatever happens.
+        identifier = read_identifier(document)
+        result = service.call(*read_call(document))
         return encode({"id": identifier, "result": result})
     except RequestError as error:
-        return _refusal(error.identifier, error.failure)
+        return _refusal(identifier, error.failure)
     except (InvalidArgument, InvalidType, NotFound):
         return _refusal(identifier, REFUSED_VALUE)
     except Exception as error:  # noqa: BLE001 - whatever it is, the client gets one answer

@@ -18,9 +18,10 @@ __all__ = [
     "TOO_LARGE",
     "Failure",
     "Identifier",
-    "Request",
     "RequestError",
-    "read_request",
+    "read_call",
+    "read_identifier",
+    "read_object",
 ]
 
 Code = Literal[
@@ -79,28 +80,18 @@ class RequestError(Exception):
 
     Args:
         failure: What the client is told.
-        identifier: The request's id, as far as it is known.
     """
 
-    def __init__(self, failure: Failure, identifier: Identifier = None) -> None:
+    def __init__(self, failure: Failure) -> None:
         super().__init__(failure.code)
         self.failure = failure
-        self.identifier = identifier
 
 
-class Request(NamedTuple):
-    """What a client asks for, its arguments checked against their types."""
-
-    identifier: Identifier
-    operation: str
-    arguments: Arguments
-
-
-def read_request(line: bytes) -> Request | None:
-    """Return what a line asks for; None when there is nothing but space on it.
+def read_object(line: bytes) -> dict[str, Any] | None:
+    """Return the object on a line; None when there is nothing but space on it.
 
     Raises:
-        RequestError: It is no request.
+        RequestError: There is something else.
     """
     try:
         text = line.decode()
@@ -114,18 +105,15 @@ def read_request(line: bytes) -> Request | None:
         raise RequestError(_NOT_JSON) from None
     if not isinstance(document, dict):
         raise RequestError(_BAD_SHAPE)
-    identifier = _identifier(document)
-    operation, arguments = _envelope(document, identifier)
-    if operation not in CATALOGUE:
-        raise RequestError(_UNKNOWN, identifier)
-    try:
-        checked = msgspec.convert(arguments, CATALOGUE[operation].arguments)
-    except msgspec.ValidationError:
-        raise RequestError(_BAD_ARGUMENTS, identifier) from None
-    return Request(identifier, operation, checked)
+    return document
 
 
-def _identifier(document: dict[str, Any]) -> Identifier:
+def read_identifier(document: dict[str, Any]) -> Identifier:
+    """Return the id of a request, None where there is none.
+
+    Raises:
+        RequestError: It is nothing that an id may be.
+    """
     identifier = document.get("id")
     if isinstance(identifier, str):
         fits = len(identifier) <= _MAX_ID
@@ -136,7 +124,12 @@ def _identifier(document: dict[str, Any]) -> Identifier:
     return identifier
 
 
-def _envelope(document: dict[str, Any], identifier: Identifier) -> tuple[str, dict[str, Any]]:
+def read_call(document: dict[str, Any]) -> tuple[str, Arguments]:
+    """Return the operation that a request names, and its arguments, checked against their types.
+
+    Raises:
+        RequestError: It is no request, or there is no such operation with such arguments.
+    """
     operation, arguments = document.get("operation"), document.get("params", {})
     if (
         "id" not in document
@@ -144,5 +137,11 @@ def _envelope(document: dict[str, Any], identifier: Identifier) -> tuple[str, di
         or not isinstance(operation, str)
         or not isinstance(arguments, dict)
     ):
-        raise RequestError(_BAD_SHAPE, identifier)
-    return operation, arguments
+        raise RequestError(_BAD_SHAPE)
+    if operation not in CATALOGUE:
+        raise RequestError(_UNKNOWN)
+    try:
+        return operation, msgspec.convert(arguments, CATALOGUE[operation].arguments)
+    # A lone surrogate where none may be has msgspec fail while it says so.
+    except (msgspec.ValidationError, UnicodeEncodeError):
+        raise RequestError(_BAD_ARGUMENTS) from None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from engram import arguments
-from engram.errors import InvalidArgument
+from engram.arguments import MAX_RESULTS
+from engram.errors import InvalidArgument, InvalidSettings, InvalidType, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from datetime import datetime
 
     from engram.api.operations import Search
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
     from engram.engine import Engram
     from engram.ledger import Ledger
     from engram.retrieval.search import SearchHit
-
-MAX_RESULTS: Final = 20
 
 
 class Searching:
@@ -48,7 +48,8 @@ class Searching:
             EngramError: The store or a model cannot be used.
         """
         query, options = self._checked(asked)
-        hits = self._opened().search(query, dormant=self._settings.dormant_recall, **options)
+        with self._opened() as memory:
+            hits = memory.search(query, dormant=self._settings.dormant_recall, **options)
         return [_row(hit) for hit in hits]
 
     def explain(self, asked: Search) -> dict[str, object]:
@@ -58,7 +59,8 @@ class Searching:
             InvalidArgument, EngramError: As for `search`.
         """
         query, options = self._checked(asked)
-        hits, explanation = self._opened().search_explained(query, **options)
+        with self._opened() as memory:
+            hits, explanation = memory.search_explained(query, **options)
         return {"results": [_row(hit) for hit in hits], "explanation": explanation}
 
     def close(self) -> None:
@@ -80,16 +82,27 @@ class Searching:
             "half_life_days": float(self._settings.lifecycle.forgetting_half_life_days),
         }
 
-    def _opened(self) -> Engram:
-        """Return the store, opened on the file that has its name now."""
-        identity = self._ledger.present()
-        if self._memory is None or self._identity != identity:
-            self.close()
-            from engram.engine import Engram  # noqa: PLC0415 - NumPy, for searches only
+    @contextmanager
+    def _opened(self) -> Iterator[Engram]:
+        """Lend the store, whose file the ledger has looked at.
 
-            self._memory = Engram(self._ledger.path, key=self._key, clock=self._clock, create=False)
-            self._identity = identity
-        return self._memory
+        Raises:
+            InvalidSettings: Something is refused; the request was checked before, so it is what
+                the environment or the settings say.
+        """
+        try:
+            identity = self._ledger.present()
+            if self._memory is None or self._identity != identity:
+                self.close()
+                from engram.engine import Engram  # noqa: PLC0415 - NumPy, for searches only
+
+                self._memory = Engram(
+                    self._ledger.path, key=self._key, clock=self._clock, create=False
+                )
+                self._identity = identity
+            yield self._memory
+        except (InvalidArgument, InvalidType, NotFound) as error:
+            raise InvalidSettings(error.message, error.hint) from error
 
 
 def _row(hit: SearchHit) -> dict[str, object]:

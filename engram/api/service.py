@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from engram._version import __version__
 from engram.api import results
 from engram.api.frames import MAX_REQUEST_BYTES
 from engram.api.operations import CATALOGUE, catalogue
 from engram.api.searching import Searching
-from engram.errors import CannotOpen
 from engram.ledger import Ledger
+from engram.ledger.projects import EMPTY
 from engram.paths import canonical
 from engram.times import utc_now
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         SessionCheckpoint,
         SessionResume,
     )
-    from engram.config import Loaded
+    from engram.config import Loaded, Settings
 
 PROTOCOL: Final = "engram-jsonl"
 VERSION: Final = 1
@@ -57,9 +57,7 @@ class Service:
     ) -> None:
         self._loaded = loaded
         self._started = clock().timestamp()
-        self._backend = loaded.settings.storage_backend.strip().lower()
-        kept = Ledger if self._backend == "sqlite" else _NoLedger
-        self._ledger = kept(loaded.settings.db_path, key=key, clock=clock)
+        self._ledger = Ledger(_file(loaded.settings), key=key, clock=clock)
         self._searching = Searching(loaded.settings, self._ledger, key, clock)
         self._dormant = loaded.settings.dormant_recall
         self._calls: dict[str, Callable[[Any], object]] = {
@@ -110,8 +108,10 @@ class Service:
         }
 
     def _status(self, arguments: NoArguments) -> dict[str, object]:
-        totals = self._ledger.totals()
+        initialized = not self._ledger.uninitialized()
+        totals = self._ledger.totals() if initialized else EMPTY
         return {
+            "initialized": initialized,
             "memories": {**totals.layers, "total": sum(totals.layers.values())},
             "evidence": totals.evidence,
             "entities": totals.entities,
@@ -122,7 +122,7 @@ class Service:
             "engram_version": __version__,
             "pid": os.getpid(),
             "started_at": self._started,
-            "storage_backend": self._backend,
+            "storage_backend": self._loaded.settings.backend,
             "dormant_mode": self._dormant.mode,
             "automatic_capture": False,
             "connection_scope": _SCOPE,
@@ -144,16 +144,14 @@ class Service:
         return {"event_id": event, "feedback": category}
 
     def _recall(self, arguments: Recall) -> dict[str, object]:
-        return self._context(arguments.project_id, None, arguments.limit)
+        found = self._ledger.context(arguments.project_id, limit=arguments.limit)
+        return results.context(found)
 
     def _session_resume(self, arguments: SessionResume) -> dict[str, object]:
-        return self._context(arguments.project_id, arguments.task, arguments.limit)
-
-    def _context(self, project_id: str, task: str | None, limit: int) -> dict[str, object]:
-        project = canonical(project_id)
-        # First, for it checks all that the catalogue's types do not.
-        checkpoints = self._ledger.checkpoints(project, task=task)
-        return results.context(project, self._ledger.recent(project, limit=limit), checkpoints)
+        found = self._ledger.context(
+            arguments.project_id, task=arguments.task, limit=arguments.limit
+        )
+        return results.context(found)
 
     def _session_checkpoint(self, arguments: SessionCheckpoint) -> dict[str, object]:
         if arguments.action == "clear":
@@ -212,9 +210,6 @@ class Service:
         return [results.evidence(view) for view in found]
 
 
-class _NoLedger(Ledger):
-    """The ledger of a store of a kind that this engine does not have."""
-
-    def _opened(self) -> NoReturn:
-        message = "storage_backend names a kind of store that this engine does not have"
-        raise CannotOpen(message, "only sqlite is there")
+def _file(settings: Settings) -> str:
+    """Return the path of the store; one that no file can have where it is in another database."""
+    return settings.db_path if settings.backend == "sqlite" else f"{os.devnull}/{settings.backend}"

@@ -93,7 +93,7 @@ def _ledger(context: click.Context, key: str | None) -> Iterator[tuple[Ledger, D
     from engram.ledger import Ledger  # noqa: PLC0415 - help needs no store
 
     settings = loaded(context).settings
-    if settings.storage_backend.strip().lower() != "sqlite":
+    if settings.backend != "sqlite":
         message = "storage_backend names a kind of store that this engine does not have"
         raise CannotOpen(message, "set it to sqlite")
     with Ledger(settings.db_path, key=key) as ledger:

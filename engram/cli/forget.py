@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engram import Engram
+    from engram.ledger import Ledger
 
 
 _FACT = "fact:"
@@ -106,12 +107,41 @@ def _forget_configured(
     if not erase:
         with configured_ledger(context, key=key) as ledger:
             change(
-                memory_ids, lambda uid: ledger.hide(uid, reason=reason), "Hidden", as_json=as_json
+                memory_ids,
+                lambda uid: ledger.hide(uid, reason=reason),
+                "Hidden",
+                look=ledger.lifecycle_of,
+                as_json=as_json,
             )
         return
     _refuse(("--reason", reason), needs="hiding: of what is erased nothing is kept")
-    with open_existing(str(configured_store(context)[0]), key=key) as memory:
-        change(memory_ids, lambda uid: _erase(memory, uid), "Erased", as_json=as_json)
+    with (
+        open_existing(str(configured_store(context)[0]), key=key) as memory,
+        configured_ledger(context, key=key) as ledger,
+    ):
+        change(
+            memory_ids,
+            lambda uid: _erase(memory, uid),
+            "Erased",
+            look=lambda uid: _look(memory, ledger, uid),
+            as_json=as_json,
+            finish=lambda: {"wiped": _warned(wiped=memory.wipe())},
+        )
+
+
+def _look(memory: Engram, ledger: Ledger, uid: str) -> None:
+    if uid.startswith(_FACT):
+        memory.why(uid.removeprefix(_FACT))
+    else:
+        ledger.lifecycle_of(uid)
+
+
+def _warned(*, wiped: bool) -> bool:
+    """Return whether erased bytes are gone from the files, having warned where they are not."""
+    if not wiped:
+        hint = "close the other programs that have the store open, and run: engram compact"
+        warn("not_wiped", "erased bytes may still be in the files of the store", hint)
+    return wiped
 
 
 def _erase(memory: Engram, uid: str) -> None:
@@ -131,17 +161,16 @@ def _forget_one(memory: Engram, uid: str, kind: str, *, as_json: bool) -> None:
     except NotFound:
         message = f"{kind} not found: {uid!r}"
         raise NotFound(message) from None
+    wiped = _warned(wiped=memory.wipe())
     if as_json:
-        print_document({"id": uid, "deleted": True})
+        print_document({"id": uid, "deleted": True, "wiped": wiped})
     else:
         line(f"Erased {kind} {uid}")
 
 
 def _forget_entity(memory: Engram, name: str, *, sweep: bool, as_json: bool) -> None:
     erased = memory.forget_entity(name, content_sweep=sweep)
-    if not erased.wiped:
-        hint = "close the other programs that have the store open, and run: engram compact"
-        warn("not_wiped", "erased bytes may still be in the files of the store", hint)
+    wiped = _warned(wiped=erased.wiped)
     if as_json:
         print_document(
             {
@@ -151,7 +180,7 @@ def _forget_entity(memory: Engram, name: str, *, sweep: bool, as_json: bool) -> 
                 "episode_ids": erased.episode_ids,
                 "fact_ids": erased.fact_ids,
                 "removed": erased.removed,
-                "wiped": erased.wiped,
+                "wiped": wiped,
             }
         )
         return

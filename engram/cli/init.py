@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from engram.cli.configured import store_path
 from engram.cli.files import open_or_make
 from engram.cli.options import json_option
 from engram.cli.output import line, print_document
@@ -114,7 +115,7 @@ def _make(file: Path, chosen: dict[str, str]) -> Loaded:
     """
     if "db_path" in chosen:
         # Other processes run in other folders.
-        chosen["db_path"] = str(Path(chosen["db_path"]).expanduser().absolute())
+        chosen["db_path"] = str(store_path(chosen["db_path"]))
     _refuse_other_storage(chosen["storage_backend"])
     before = os.umask(0o077)
     try:
@@ -175,7 +176,7 @@ def _refuse_other_storage(backend: str) -> None:
 
 
 def _store(settings: Loaded) -> Path:
-    return Path(settings.settings.db_path).expanduser().absolute()
+    return store_path(settings.settings.db_path)
 
 
 def _document(settings: Loaded, preset: str) -> dict[str, object]:

@@ -22,29 +22,46 @@ _ids_argument = click.argument("memory_ids", metavar="ID...", nargs=-1, required
 
 
 def change(
-    memory_ids: Sequence[str], do: Callable[[str], None], done: str, *, as_json: bool
+    memory_ids: Sequence[str],
+    do: Callable[[str], object],
+    done: str,
+    *,
+    look: Callable[[str], object],
+    as_json: bool,
+    finish: Callable[[], dict[str, object]] = dict,
 ) -> None:
-    """Change memories one after the other and say so.
+    """Change memories one after the other, once all are found, and say so.
 
     Args:
         memory_ids: Their ids.
         do: Changes one.
         done: What has become of each then.
+        look: Looks for one.
         as_json: Print one JSON object.
+        finish: Ends it; returns what else to print.
 
     Raises:
-        NotFound: Nothing has one of the ids; those before it are changed.
+        NotFound: Nothing has one of the ids; nothing is changed.
     """
-    for uid in memory_ids:
-        try:
-            do(uid)
-        except NotFound as error:
-            message = f"memory not found: {uid!r}"
-            raise NotFound(message, error.hint) from None
+    ids = list(dict.fromkeys(memory_ids))
+    for uid in ids:
+        _named(look, uid)
+    for uid in ids:
+        _named(do, uid)
         if not as_json:
             line(f"{done}: {uid}")
+    more = finish()
     if as_json:
-        print_document({"ids": list(memory_ids), "state": done.lower()})
+        print_document({"ids": ids, "state": done.lower(), **more})
+
+
+def _named(step: Callable[[str], object], uid: str) -> None:
+    """Take a step with a memory; say which one is not found."""
+    try:
+        step(uid)
+    except NotFound as error:
+        message = f"memory not found: {uid!r}"
+        raise NotFound(message, error.hint) from None
 
 
 @click.command("set-status")
@@ -72,6 +89,7 @@ def set_status(
             [memory_id],
             lambda uid: ledger.set_status(uid, status, reason=reason),
             f"Status {status}",
+            look=ledger.lifecycle_of,
             as_json=as_json,
         )
 
@@ -99,6 +117,7 @@ def invalidate(
             memory_ids,
             lambda uid: ledger.invalidate(uid, reason=reason),
             "Invalidated",
+            look=ledger.lifecycle_of,
             as_json=as_json,
         )
 
@@ -123,5 +142,9 @@ def restore(
     """
     with configured_ledger(context, key=key) as ledger:
         change(
-            memory_ids, lambda uid: ledger.restore(uid, reason=reason), "Restored", as_json=as_json
+            memory_ids,
+            lambda uid: ledger.restore(uid, reason=reason),
+            "Restored",
+            look=ledger.lifecycle_of,
+            as_json=as_json,
         )

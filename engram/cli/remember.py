@@ -10,8 +10,7 @@ from engram.cli.configured import open_configured
 from engram.cli.keys import key_option
 from engram.cli.options import json_option
 from engram.cli.output import line, print_document
-
-_TYPES = ("narrative", "fact", "procedure")
+from engram.models import MEMORY_TYPES
 
 
 @click.command()
@@ -29,7 +28,7 @@ _TYPES = ("narrative", "fact", "procedure")
 @click.option(
     "--type",
     "memory_type",
-    type=click.Choice(_TYPES),
+    type=click.Choice(MEMORY_TYPES),
     help="Its type; by default that of the metadata or the layer.",
 )
 @click.option("--importance", type=float, default=0.5, show_default=True, help="From 0 to 1.")

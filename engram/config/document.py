@@ -26,12 +26,17 @@ MAX_BYTES: Final = 1 << 20
 _MAX_DIGITS: Final = 4300
 """The longest number read, as Python's own limit: longer ones take time in the square of it."""
 
+# YAML 1.1 has numbers in bases 2, 8, 16 and 60, and with "_" in them. The environment has not, and
+# YAML 1.2 reads some of them as other numbers.
+_PECULIAR: Final = re.compile(r"[+-]?0[0-9box]|.*[_:]")
+
 _STANDARD: Final = "tag:yaml.org,2002:"
 _SCALARS: Final = frozenset(f"{_STANDARD}{kind}" for kind in ("str", "int", "float", "bool"))
 
 # The parser in C is there where PyYAML was built with it.
 _Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
+_NUMBERS: Final = (f"{_STANDARD}int", f"{_STANDARD}float")
 _MAP: Final = f"{_STANDARD}map"
 _STRING: Final = f"{_STANDARD}str"
 _MERGE: Final = f"{_STANDARD}merge"
@@ -159,7 +164,7 @@ class _Walk:
     def _scalar(self, node: yaml.Node) -> object:
         if not isinstance(node, yaml.ScalarNode) or node.tag not in _SCALARS:
             return None
-        if len(node.value) > _MAX_DIGITS and node.tag != _STRING:
+        if node.tag in _NUMBERS and (len(node.value) > _MAX_DIGITS or _PECULIAR.match(node.value)):
             return None
         try:
             return self._loader.construct_object(node)

@@ -64,7 +64,7 @@ class Erasure(Session):
             episode_ids=erased.episodes,
             fact_ids=erased.facts,
             removed=erased.removed,
-            wiped=self._wipe(),
+            wiped=self.wipe(),
         )
 
     def forget_evidence(self, evidence_id: str) -> None:

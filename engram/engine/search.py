@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
 from engram import arguments
+from engram.arguments import MAX_QUERY, MAX_RESULTS
 from engram.config import Retrieval
 from engram.embedding import resolve_reranker
 from engram.engine.dormancy import DormantShadow
@@ -21,11 +22,6 @@ if TYPE_CHECKING:
     from engram.config import DormantRecall
     from engram.embedding import Embedder, Reranker
     from engram.retrieval.search import SearchHit
-
-MAX_QUERY: Final = 4000
-"""Characters that a query may have."""
-
-MAX_RESULTS: Final = 20
 
 DEFAULT_CROSS_ENCODER: Final = "BAAI/bge-reranker-base"
 

@@ -112,7 +112,7 @@ class Session:
                 self._upkeep.finish()
         with suppress(EngramError):
             self._store.flush()
-            self._wipe()
+            self.wipe()
         self._store.close()
 
     def list_agents(self) -> list[str]:
@@ -271,8 +271,15 @@ class Session:
         upkeep = self._kept_up()
         return upkeep is None or upkeep.scrub(due)
 
-    def _wipe(self) -> bool:
-        """Leave nothing of what was erased in any file; return whether that was possible."""
+    def wipe(self) -> bool:
+        """Leave nothing of what was erased in any file; return whether that was possible.
+
+        `close` does it too. It is not possible while another connection reads or writes for longer
+        than the busy timeout, or where the store is so large that only `compact` rebuilds it.
+
+        Raises:
+            Busy, StoreFull, Closed: The store cannot be read, or not be told of the result.
+        """
         # The store's part takes the mark away that says something was erased.
         return self._scrub() and self._store.wipe()
 

@@ -6,12 +6,11 @@ from engram.ledger.dormancy import DormantReview
 from engram.ledger.evidence import EvidenceRecords
 from engram.ledger.handoffs import SessionHandoffs
 from engram.ledger.lifecycle import MemoryLifecycle
-from engram.ledger.projects import ProjectContext
 
 __all__ = ["Ledger"]
 
 
-class Ledger(ProjectContext, SessionHandoffs, EvidenceRecords, DormantReview, MemoryLifecycle):
+class Ledger(SessionHandoffs, EvidenceRecords, DormantReview, MemoryLifecycle):
     """The books of an existing store, kept without loading a model or an index.
 
     Nothing is opened before the first call that needs the store, and arguments are checked before

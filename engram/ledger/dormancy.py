@@ -26,7 +26,7 @@ NOTE: Final = (
 )
 """What comes with every dormant memory that is shown."""
 
-_LONGEST_ID = 200
+LONGEST_ID: Final = 200
 _DEFAULTS = DormantRecall()
 
 
@@ -98,7 +98,8 @@ class DormantReview(Opening):
             CannotOpen, NotAStore, StoreTooNew, CorruptStore, Busy, StoreFull: The store cannot be
                 written.
         """
-        label(event_id, "event_id", _LONGEST_ID)
+        label(event_id, "event_id", LONGEST_ID)
+        self._look(event_id)
         now = self._now()
         with self._writing() as store:
             event = _event(store, event_id, settings, now)
@@ -140,10 +141,11 @@ class DormantReview(Opening):
             CannotOpen, NotAStore, StoreTooNew, CorruptStore, Busy, StoreFull: The store cannot be
                 written.
         """
-        label(event_id, "event_id", _LONGEST_ID)
+        label(event_id, "event_id", LONGEST_ID)
         if arguments.text(category, "category") not in CATEGORIES:
             message = f"category must be one of {', '.join(CATEGORIES)}"
             raise InvalidArgument(message)
+        self._look(event_id)
         now = self._now()
         with self._writing() as store:
             event = _event(store, event_id, settings, now)
@@ -157,6 +159,16 @@ class DormantReview(Opening):
         if event.feedback not in (None, category):
             message = "another category was given before"
             raise InvalidArgument(message, "feedback is given once")
+
+    def _look(self, event_id: str) -> None:
+        """Refuse an event that is nowhere without waiting for who writes.
+
+        Raises:
+            NotFound: It is nowhere.
+        """
+        with self._reading() as store:
+            if store.dormancy.event(event_id) is None:
+                raise _not_found()
 
 
 def _event(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from engram import arguments, entries
 from engram.arguments import label
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from engram.storage.ledger_store import LedgerStore
-    from engram.storage.observations import StoredObservation
+    from engram.storage.observations import Payload, StoredObservation
 
 MAX_EVIDENCE: Final = 50
 
@@ -181,19 +181,18 @@ class EvidenceRecords(Opening):
             source_refs=source_refs,
             stored_at=self._now() / 1e6,
         )
-        with self._writing() as store:
-            now = self._now()
-            store.observations.add(payload, now)
-            stored = store.observations.get(payload.id)
-            if stored is None or not stored.intact or stored.payload.digest != payload.digest:
-                message = "evidence_id names an observation with other contents in this project"
-                raise InvalidArgument(message, "observations never change; choose another id")
-            return EvidenceReceipt(
-                stored.id,
-                payload.evidence_id,
-                stored.stored_at / 1e6,
-                _view(stored, Sources(store, now)),
-            )
+        # A repetition writes nothing, so it need not wait for who does.
+        with self._reading() as store:
+            found = _found(store, payload, self._now())
+        if found is None:
+            with self._writing() as store:
+                now = self._now()
+                store.observations.add(payload, now)
+                found = _found(store, payload, now)
+        if not isinstance(found, EvidenceReceipt):
+            message = "evidence_id names an observation with other contents in this project"
+            raise InvalidArgument(message, "observations never change; choose another id")
+        return found
 
     def get_evidence(self, project: str, evidence: str) -> CheckObservation | UnknownEvidence:
         """Return an observation as it is worth now. Changes nothing.
@@ -249,6 +248,19 @@ class EvidenceRecords(Opening):
             found = list(islice(_intact(store, path, session, assumption), count))
             sources = Sources(store, self._now())
             return [_view(stored, sources, listed=True) for stored in found]
+
+
+def _found(
+    store: LedgerStore, payload: Payload, now: int
+) -> EvidenceReceipt | Literal[False] | None:
+    """Return what is stored of a payload: None is nothing, False is other contents."""
+    stored = store.observations.get(payload.id)
+    if stored is None:
+        return None
+    if not stored.intact or stored.payload.digest != payload.digest:
+        return False
+    view = _view(stored, Sources(store, now))
+    return EvidenceReceipt(stored.id, payload.evidence_id, stored.stored_at / 1e6, view)
 
 
 def _intact(

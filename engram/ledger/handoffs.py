@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from engram import arguments, entries
 from engram.errors import InvalidArgument, InvalidType
-from engram.ledger.opening import Opening
+from engram.ledger.projects import MAX_MEMORIES, ContextMemory, ProjectContext, newest
 from engram.paths import canonical
 from engram.transfer.strict_json import items, parse
 
@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from engram.storage.handoffs import StoredCheckpoint
+    from engram.storage.ledger_store import LedgerStore
 
 MAX_CHECKPOINTS: Final = 20
+
+_RESUMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,22 @@ class Checkpoint:
     updated_at: float
 
 
-class SessionHandoffs(Opening):
+@dataclass(frozen=True, slots=True)
+class SessionContext:
+    """What a session of a project begins with, as it was at one moment.
+
+    Attributes:
+        project_path: The project's canonical path.
+        memories: Its newest memories, newest first.
+        checkpoints: Where its sessions left off, the latest first.
+    """
+
+    project_path: str
+    memories: list[ContextMemory]
+    checkpoints: list[Checkpoint]
+
+
+class SessionHandoffs(ProjectContext):
     """The calls about checkpoints.
 
     Arguments are checked in the order in which they are listed. Texts lose the space around them;
@@ -95,11 +113,15 @@ class SessionHandoffs(Opening):
                 StoreFull: As for `save_checkpoint`.
         """
         path, name = canonical(project, "project"), entries.checkpoint_task(task)
+        # Where nothing is to be deleted there is no need to wait for who writes.
+        with self._reading() as store:
+            if not store.handoffs.has(path, name):
+                return False
         with self._writing() as store:
             return store.handoffs.clear(path, name)
 
     def checkpoints(
-        self, project: str, *, task: str | None = None, limit: int = 3
+        self, project: str, *, task: str | None = None, limit: int = _RESUMED
     ) -> list[Checkpoint]:
         """Return where a project's sessions left off, the latest first, ties by task.
 
@@ -119,9 +141,32 @@ class SessionHandoffs(Opening):
         name = None if task is None else entries.checkpoint_task(task)
         count = arguments.integer(limit, "limit", 1, MAX_CHECKPOINTS)
         with self._reading() as store:
-            handoffs = store.handoffs
-            rows = handoffs.newest_first(path) if name is None else handoffs.of_task(path, name)
-            return list(islice(_sound(path, rows), count))
+            return _latest(store, path, name, count)
+
+    def context(self, project: str, *, task: str | None = None, limit: int = 8) -> SessionContext:
+        """Return what `recent` and `checkpoints` do, both of the same moment.
+
+        Args:
+            project: The project's folder, absolute; any spelling of it.
+            task: Only the checkpoint of this task; None is the three latest.
+            limit: How many memories at most, 1 to `MAX_MEMORIES`.
+
+        Raises:
+            InvalidArgument, InvalidType: An argument is refused.
+            CannotOpen, NotAStore, StoreTooNew, CorruptStore, Busy: The store cannot be read.
+        """
+        path = canonical(project, "project")
+        name = None if task is None else entries.checkpoint_task(task)
+        count = arguments.integer(limit, "limit", 1, MAX_MEMORIES)
+        with self._reading() as store:
+            memories = newest(store, path, count, self._now())
+            return SessionContext(path, memories, _latest(store, path, name, _RESUMED))
+
+
+def _latest(store: LedgerStore, project: str, task: str | None, count: int) -> list[Checkpoint]:
+    handoffs = store.handoffs
+    rows = handoffs.newest_first(project) if task is None else handoffs.of_task(project, task)
+    return list(islice(_sound(project, rows), count))
 
 
 def _stored(text: str, column: str) -> list[object]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from engram.arguments import label
-from engram.errors import NotFound
+from engram.errors import InvalidArgument, NotFound
 from engram.ledger.opening import Opening
+from engram.storage.projects import FACT
 
 if TYPE_CHECKING:
     from engram.storage.lifecycle import Found
@@ -22,7 +23,7 @@ class MemoryLifecycle(Opening):
     """The calls about whether a memory is to be found.
 
     Each takes the id of a memory or of a check observation, works in one transaction, and raises
-    `NotFound` where nothing has the id.
+    `NotFound` where nothing has the id. Facts are not hidden: they are superseded or erased.
     """
 
     def hide(self, memory_id: str, *, reason: str | None = None) -> None:
@@ -90,7 +91,7 @@ class MemoryLifecycle(Opening):
         Raises:
             NotFound, InvalidArgument, InvalidType, CannotOpen, NotAStore, Busy: As for `hide`.
         """
-        uid = label(memory_id, "memory_id", _LONGEST)
+        uid = _identifier(memory_id)
         with self._reading() as store:
             if store.lifecycle.find(uid) is None:
                 raise _not_found()
@@ -101,13 +102,21 @@ class MemoryLifecycle(Opening):
     def _change(
         self, memory_id: str, action: str, reason: str | None, columns: dict[str, object]
     ) -> None:
-        uid = label(memory_id, "memory_id", _LONGEST)
+        uid = _identifier(memory_id)
         why = None if reason is None else label(reason, "reason", _LONGEST_REASON)
         with self._writing() as store:
             found: Found | None = store.lifecycle.find(uid)
             if found is None:
                 raise _not_found()
             store.lifecycle.set(found, uid, self._now(), action=action, reason=why, columns=columns)
+
+
+def _identifier(value: object) -> str:
+    uid = label(value, "memory_id", _LONGEST)
+    if uid.startswith(FACT):
+        message = "memory_id is that of a fact, and facts are superseded or erased, not hidden"
+        raise InvalidArgument(message, "assert what holds in its place, or erase it")
+    return uid
 
 
 def _not_found() -> NotFound:

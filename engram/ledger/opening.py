@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from engram import times
-from engram.errors import Busy, CannotOpen, Closed, EngramError
+from engram.errors import (
+    Busy,
+    CannotOpen,
+    Closed,
+    CorruptStore,
+    EngramError,
+    InvalidArgument,
+    InvalidType,
+)
+from engram.paths import expanded
 from engram.storage.ledger_store import LedgerStore
 from engram.times import utc_now
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
     from datetime import datetime
+    from pathlib import Path
 
 
 class Opening:
@@ -31,8 +40,7 @@ class Opening:
         busy_timeout: float = 10.0,
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
-        # Path.expanduser would raise for the home of nobody; that path is one where nothing is.
-        self._path = Path(os.path.expanduser(path)).absolute()  # noqa: PTH111
+        self._path = expanded(path)
         self._key = key
         self._busy_timeout = busy_timeout
         self._clock = clock
@@ -100,6 +108,9 @@ class Opening:
     def _dropping(self, store: LedgerStore) -> Iterator[None]:
         try:
             yield
+        except (InvalidArgument, InvalidType) as error:
+            # Arguments were checked before: what is refused here is what the store holds.
+            raise CorruptStore(error.message, error.hint) from error
         except EngramError as error:
             # A connection that failed once may be of no use; the next call tries anew.
             if isinstance(error, sqlite3.Error) and not isinstance(error, Busy):

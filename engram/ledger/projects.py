@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +12,8 @@ from engram.paths import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from engram.storage.ledger_store import LedgerStore
 
 EXCERPT: Final = 2000
 """Characters of a memory that a context shows."""
@@ -58,6 +61,10 @@ class Totals:
     db_size: int
 
 
+EMPTY: Final = Totals({}, evidence=0, entities=0, relationships=0, db_size=0)
+"""What there is where there is no store yet."""
+
+
 class ProjectContext(Opening):
     """The calls about projects, and about the store as a whole."""
 
@@ -70,6 +77,16 @@ class ProjectContext(Opening):
         with self._reading() as store:
             held = store.holdings.count(self._now())
         return Totals(**held._asdict(), db_size=self._path.stat().st_size)
+
+    def uninitialized(self) -> bool:
+        """Return whether nothing is at the store's path, or an empty file that awaits a store."""
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+        return stat.S_ISREG(found.st_mode) and found.st_size == 0
 
     def recent(self, project: str, *, limit: int = 8) -> list[ContextMemory]:
         """Return the newest memories that a project owns, ties by id. Changes nothing.
@@ -89,15 +106,26 @@ class ProjectContext(Opening):
         path = canonical(project, "project")
         count = arguments.integer(limit, "limit", 1, MAX_MEMORIES)
         with self._reading() as store:
-            found = store.projects.newest(path, count, EXCERPT, self._now())
-        return [
-            ContextMemory(
-                memory.id,
-                memory.content,
-                memory.length > EXCERPT,
-                memory.layer,
-                memory.memory_type,
-                memory.recorded_at / 1e6,
-            )
-            for memory in found
-        ]
+            return newest(store, path, count, self._now())
+
+
+def newest(store: LedgerStore, project: str, count: int, now: int) -> list[ContextMemory]:
+    """Return the newest memories that a project owns, for the caller's transaction.
+
+    Args:
+        store: The store.
+        project: The project's canonical path.
+        count: How many at most.
+        now: The time, in microseconds.
+    """
+    return [
+        ContextMemory(
+            memory.id,
+            memory.content,
+            memory.length > EXCERPT,
+            memory.layer,
+            memory.memory_type,
+            memory.recorded_at / 1e6,
+        )
+        for memory in store.projects.newest(project, count, EXCERPT, now)
+    ]

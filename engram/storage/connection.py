@@ -117,7 +117,9 @@ class Connection:
     def _open(self) -> None:
         # A store in memory has no other connection to be copied with.
         flags = WITH_URIS if self.in_memory else READ_WRITE if self._create else EXISTING
-        self._connection = apsw.Connection(self.path, flags=flags)
+        # SQLite takes names in UTF-8, whatever the locale says that Python reads them in.
+        name = os.fsencode(self.path).decode(errors="surrogateescape")
+        self._connection = apsw.Connection(name, flags=flags)
         self._counts = False
         try:
             self._connection.set_busy_timeout(int(self._busy_timeout * 1000))

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 NAMESPACE: Final = "native"
 """Whose checkpoints these are; those that other adapters keep have other names."""
 
-_COLUMNS = "task, summary, decisions, next_steps, blockers, created_at, updated_at"
+_TEXTS = ("task", "summary", "decisions", "next_steps", "blockers")
+_COLUMNS = f"{', '.join(_TEXTS)}, created_at, updated_at"
+_BYTES = ", ".join(f"CAST({column} AS BLOB)" for column in _TEXTS)
 
 
 class StoredCheckpoint(NamedTuple):
@@ -65,18 +67,33 @@ class Handoffs:
         )
         return self._connection.changed > 0
 
+    def has(self, project: str, task: str) -> bool:
+        """Say whether a task has a checkpoint."""
+        found = self._connection.execute(
+            "SELECT 1 FROM session_checkpoint"
+            " WHERE namespace = ? AND project_path = ? AND task = ?",
+            (NAMESPACE, project, task),
+        ).get
+        return found is not None
+
     def of_task(self, project: str, task: str) -> Iterator[StoredCheckpoint]:
-        """Yield the checkpoint of a task, if there is one."""
+        """Yield the checkpoint of a task, if there is one whose texts are texts."""
         return self._read("task = ?", (NAMESPACE, project, task))
 
     def newest_first(self, project: str) -> Iterator[StoredCheckpoint]:
-        """Yield the checkpoints of a project as they are asked for, ties by task."""
+        """Yield the checkpoints of a project as they are asked for, ties by task; texts only."""
         return self._read("TRUE ORDER BY updated_at DESC, task", (NAMESPACE, project))
 
     def _read(self, condition: str, bindings: tuple[str, ...]) -> Iterator[StoredCheckpoint]:
+        # As bytes, for what is no UTF-8 would take the rows after it along.
         rows = self._connection.execute(
-            f"SELECT {_COLUMNS} FROM session_checkpoint"  # noqa: S608
+            f"SELECT {_BYTES}, created_at, updated_at FROM session_checkpoint"  # noqa: S608
             f" WHERE namespace = ? AND project_path = ? AND {condition}",
             bindings,
         )
-        return (StoredCheckpoint(*row) for row in rows)
+        for *texts, created_at, updated_at in rows:
+            try:
+                decoded = [text.decode() for text in texts]
+            except UnicodeDecodeError:
+                continue
+            yield StoredCheckpoint._make((*decoded, created_at, updated_at))

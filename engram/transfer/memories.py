@@ -17,6 +17,7 @@ import numpy as np
 
 from engram import arguments
 from engram.errors import InvalidArgument
+from engram.models import MEMORY_TYPES
 from engram.paths import Resolver, ownership
 from engram.provenance import DEFAULT_PROVENANCE, TRUSTED_PROVENANCE
 from engram.storage.graph import MENTIONS
@@ -24,7 +25,7 @@ from engram.storage.lifecycle import EVIDENCE
 from engram.storage.projects import FACT
 from engram.transfer.lines import FORMAT
 from engram.transfer.rows import Row
-from engram.transfer.strict_json import items, members, parse
+from engram.transfer.strict_json import NamedTwiceError, items, members, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     Placed = tuple[str, str, Record]
 
 VERSION: Final = "1.0"
-MEMORY_TYPES: Final = ("narrative", "fact", "procedure")
 HUMAN: Final = "remember:human"
 """The source type of what a person said: nothing else is trusted as the user's own words."""
 
@@ -76,6 +76,8 @@ def _beginning(file: IO[bytes]) -> tuple[str | None, Any]:
     where, first = next(_filled(file), ("line 1", b""))
     try:
         return where, parse(first, where)
+    except NamedTwiceError:
+        raise
     except InvalidArgument:
         file.seek(0)
         return None, parse(file.read(), f"neither {where} nor the file as a whole")

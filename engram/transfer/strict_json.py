@@ -19,6 +19,10 @@ MAX_DIGITS: Final = 4300
 """Digits that an integer may have: what Python reads in a time that is linear in practice."""
 
 
+class NamedTwiceError(InvalidArgument):
+    """An object names a member twice, of which readers take the first or the last."""
+
+
 def _refuse(constant: str) -> None:
     message = f"{constant} is no JSON number"
     raise ValueError(message)
@@ -28,10 +32,14 @@ def parse(text: str | bytes, where: str) -> Any:
     """Return what a JSON text says.
 
     Raises:
+        NamedTwiceError: An object in it names a member twice.
         InvalidArgument: It is no UTF-8 or no JSON, holds NaN or an infinity, or nests too deep.
     """
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return json.loads(text, parse_constant=_refuse, object_pairs_hook=_distinct)
+    except NamedTwiceError:
+        message = f"{where} names a member of an object twice"
+        raise NamedTwiceError(message) from None
     except (ValueError, RecursionError):
         message = f"{where} is not JSON"
         raise InvalidArgument(message, "NaN and infinities are not JSON either") from None
@@ -91,7 +99,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         message = "a member of an object is named twice"
-        raise ValueError(message)
+        raise NamedTwiceError(message)
     return found
 
 

@@ -108,6 +108,13 @@ FRAMES = {
     "unknown argument": (
         b'{"id":3,"operation":"status","params":{"x":1}}\n', (3, "invalid_params")
     ),
+    "surrogate as a name": (
+        b'{"id":3,"operation":"operations","params":{"\\ud800":1}}\n', (3, "invalid_params")
+    ),
+    "surrogate for a number": (
+        b'{"id":3,"operation":"recall","params":{"project_id":"/p","limit":"\\ud800"}}\n',
+        (3, "invalid_params"),
+    ),
     "missing argument": (b'{"id":3,"operation":"recall"}\n', (3, "invalid_params")),
 }  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import threading
 from itertools import count
@@ -27,6 +28,8 @@ CODES = {
 }
 SECRET = "canary-9f3c"
 LIMIT = 65_536
+DEPTH = 64
+LONGEST_ID = 200
 AT_ONCE = 64
 SEED = 20_260_101
 
@@ -98,13 +101,41 @@ def is_blank(line: bytes) -> bool:
         return False
 
 
-def identifier(line: bytes) -> object:
-    """What the answer to a line may have as its id, beside null."""
+def refused(*_: object) -> None:
+    raise ValueError
+
+
+def finite(digits: str) -> float:
+    number = float(digits)
+    return number if math.isfinite(number) else refused()
+
+
+def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return dict(pairs) if len(dict(pairs)) == len(pairs) else refused()
+
+
+def depth(value: object) -> int:
+    if isinstance(value, dict):
+        value = list(value.values())
+    return 1 + max(map(depth, value), default=0) if isinstance(value, list) else 0
+
+
+def expected(line: bytes) -> tuple[object, set[str]]:
+    """The id that the answer to a line has, and the codes it may have."""
+    if len(line) >= LIMIT:
+        return None, {"request_too_large"}
     try:
-        document = json.loads(line)
+        document = json.loads(
+            line.decode(), parse_constant=refused, parse_float=finite, object_pairs_hook=distinct
+        )
+        if depth(document) > DEPTH:
+            refused()
     except (ValueError, RecursionError):
-        return None
-    return document.get("id") if isinstance(document, dict) else None
+        return None, {"invalid_json"}
+    sent = document.get("id") if isinstance(document, dict) else []
+    if (isinstance(sent, str) and len(sent) <= LONGEST_ID) or sent is None or type(sent) is int:
+        return sent, CODES - {"request_too_large", "invalid_json"}
+    return None, {"invalid_request"}
 
 
 def check(sent: bytes, line: bytes) -> None:
@@ -112,10 +143,16 @@ def check(sent: bytes, line: bytes) -> None:
     assert line.isascii()
     answer = json.loads(line)
     assert list(answer) in (["id", "result"], ["id", "error"])
-    assert answer["id"] is None or answer["id"] == identifier(sent)
+    identifier, codes = expected(sent)
+    assert answer["id"] == identifier
+    assert type(answer["id"]) is type(identifier)
+    assert "error" in answer or "operation_failed" in codes
     if "error" in answer:
         assert set(answer["error"]) == {"code", "message"}
-        assert answer["error"]["code"] in CODES
+        assert answer["error"]["code"] in codes
+        # The store is sound; only the model is not there.
+        if answer["error"]["code"] == "operation_failed":
+            assert json.loads(sent)["operation"] in ("search", "search_explain")
         assert SECRET not in answer["error"]["message"]
     # A secret comes back only to who sent it; those kept in the store and the settings never do.
     assert f"{SECRET}-memory" not in line.decode()
@@ -178,7 +215,7 @@ def requests(draw: st.DrawFn) -> bytes:
     """A request with something wrong with it, or not."""
     document = draw(st.sampled_from(seeds()))
     params = dict(document["params"])
-    for name in draw(st.lists(st.sampled_from([*NAMES, "x"]), max_size=3)):
+    for name in draw(st.lists(st.sampled_from([*NAMES, "x", "\ud800"]), max_size=3)):
         params[name] = draw(JSON)
     for name in draw(st.lists(st.sampled_from(sorted(params) or ["x"]), max_size=1)):
         params.pop(name, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import select
@@ -11,6 +12,8 @@ import sys
 
 import pytest
 from workers import PATIENCE, environment, observation, planted, program
+
+from engram.api import lifetime
 
 STATUS = b'{"id":1,"operation":"status"}\n'
 
@@ -83,7 +86,7 @@ def test_starting_makes_nothing(tmp_path, start):
     config.write_text(f"db_path: {tmp_path}/deep/er/memory.engram\n", encoding="utf-8")
     worker = start()
     worker.result("operations")
-    assert worker.code("status") == "operation_failed"
+    assert worker.result("status")["initialized"] is False
     assert worker.code("search", query="x") == "operation_failed"
     assert worker.code("checkpoint", project_id="/p", task="t", summary="s") == "operation_failed"
     assert worker.finish()[1] == 0
@@ -139,6 +142,11 @@ def test_only_a_search_loads_what_searches_need(store, config, tmp_path, project
     assert not imported & set(HEAVY)
 
 
+def test_its_watch_leaves_it_less_than_two_seconds():
+    """The longest it takes to notice, and what is left to end in good order after that."""
+    assert lifetime._LOOK / 1000 + lifetime._GRACE < 2
+
+
 def ended(process: subprocess.Popen[bytes]) -> int:
     """The exit code, which has to be there long before anybody would lose patience."""
     return process.wait(timeout=PATIENCE)
@@ -171,6 +179,35 @@ def test_it_ends_when_nobody_reads_its_answers(store, start, tmp_path):
     assert ended(worker.process) == 128 + signal.SIGTERM
 
 
+# Native code that goes on once the last answer is given.
+LINGERS = """
+import hashlib
+import engram.ledger
+
+def close(ledger):
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
+
+engram.ledger.Ledger.close = close
+"""
+
+
+def test_the_end_of_input_ends_it_although_something_lingers(store, start, tmp_path):
+    worker = start(**planted(tmp_path, LINGERS))
+    worker.result("status")
+    worker.process.stdin.close()
+    assert ended(worker.process) == 0
+
+
+@pytest.fixture
+def orphans_come_here():
+    """Make this process the parent of those that lose theirs, so that it learns how they end."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+    yield
+    libc.prctl(SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
+SET_CHILD_SUBREAPER = 36
 PARENT = """
 import signal, subprocess, sys
 worker = subprocess.Popen(sys.argv[1:])
@@ -180,7 +217,7 @@ signal.pause()
 
 
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "busy"])
-def test_it_ends_with_its_parent(store, config, tmp_path, busy):
+def test_it_ends_with_its_parent(store, config, tmp_path, busy, orphans_come_here):
     """Also when somebody else keeps both of its pipes open, as this test does."""
     with subprocess.Popen(
         [sys.executable, "-c", PARENT, *program("--config", str(config), "api")],
@@ -203,6 +240,15 @@ def test_it_ends_with_its_parent(store, config, tmp_path, busy):
         gone.register(watched, select.POLLIN)
         assert gone.poll(PATIENCE * 1000)
         os.close(watched)
+        # By its own watch: neither killed nor for want of input.
+        assert os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]) == 128 + signal.SIGTERM
+
+
+def test_it_leaves_nothing_open(store, start):
+    worker = start(PYTHONDEVMODE="1")
+    worker.result("status")
+    worker.result("recall", project_id="/p")
+    assert worker.finish() == ([], 0, "")
 
 
 def test_the_end_of_input_ends_it_after_all_answers(worker):

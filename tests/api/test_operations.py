@@ -34,6 +34,7 @@ def test_status(store, worker, project):
     assert status.pop("db_size_mb") >= 0
     assert status.pop("connection_scope")
     assert status == {
+        "initialized": True,
         "memories": {"episodic": 2, "semantic": 1, "total": 3},
         "evidence": 1,
         "entities": 0,
@@ -46,6 +47,24 @@ def test_status(store, worker, project):
         "dormant_mode": "off",
         "automatic_capture": False,
     }
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["empty file", "nothing"])
+def test_the_status_of_a_store_that_nobody_made(path, start, there):
+    if there:
+        path.touch()
+    worker = start()
+    status = worker.result("status")
+    assert status["initialized"] is False
+    assert status["memories"] == {"total": 0}
+    assert [status[name] for name in ("evidence", "entities", "relationships")] == [0, 0, 0]
+    assert status["db_size_mb"] == 0.0
+    assert status["pid"] == worker.process.pid
+    assert worker.finish()[1:] == (0, "")
+    assert [file.stat().st_size for file in path.parent.glob(f"{path.name}*")] == [0] * there
+    with Engram(path, embedder=WordEmbedder()) as memory:
+        memory.remember("one")
+    assert set(start().result("status")) == set(status)
 
 
 def test_config_show_hides_secrets(config, start):
@@ -216,6 +235,15 @@ def test_a_model_that_is_not_there_fails_searches_alone(store, worker, project):
     assert worker.code("search", query="one") == "operation_failed"
     assert worker.code("search_explain", query="one") == "operation_failed"
     assert worker.result("status")["memories"]["total"] == 1
+
+
+@pytest.mark.parametrize("operation", ["search", "search_explain"])
+def test_what_the_environment_gets_wrong_is_not_the_requests_fault(path, start, operation):
+    with Engram(path) as memory:
+        memory.remember("one")
+    worker = start(ENGRAM_THREADS="0")
+    assert worker.code(operation, query="one") == "operation_failed"
+    assert worker.code(operation, query="\ud800") == "invalid_params"
 
 
 def test_a_default_above_what_clients_may_ask_for(config, start):

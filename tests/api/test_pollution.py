@@ -100,7 +100,7 @@ def test_it_works_without_stderr(store, config, tmp_path):
 def test_nobody_has_to_read_its_diagnostics(start):
     worker = start()
     for _ in range(5000):
-        assert worker.code("status") == "operation_failed"
+        assert worker.code("dormant_review") == "operation_failed"
     lines, code, err = worker.finish()
     assert (lines, code) == ([], 0)
     assert set(err.splitlines()) == {"engram api: CannotOpen"}

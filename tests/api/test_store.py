@@ -37,21 +37,32 @@ def contents(worker, project: str = "/p") -> list[str]:
     return [row["content"] for row in rows]
 
 
-def check_all_fail(worker) -> None:
+def check_all_fail(worker, *, but: str = "") -> None:
     for operation, params in NEEDY.items():
-        assert worker.code(operation, **params) == "operation_failed", operation
+        if operation != but:
+            assert worker.code(operation, **params) == "operation_failed", operation
     worker.result("operations")
     worker.result("config_show")
 
 
 def test_without_a_store_what_needs_one_fails(path, start):
     worker = start()
-    check_all_fail(worker)
+    check_all_fail(worker, but="status")
+    assert worker.result("status")["initialized"] is False
     assert not path.exists()
 
 
+def test_an_empty_file_awaits_a_store(path, start):
+    path.touch()
+    worker = start()
+    check_all_fail(worker, but="status")
+    assert worker.result("status")["initialized"] is False
+    assert path.read_bytes() == b""
+    assert {entry.name for entry in path.parent.iterdir()} == {"engram.yaml", path.name}
+
+
 @pytest.mark.parametrize(
-    "content", [b"", b"not a database", b"SQLite format 3\0" + b"x" * 4080], ids=len
+    "content", [b"not a database", b"SQLite format 3\0" + b"x" * 4080], ids=len
 )
 def test_a_file_that_is_no_store_stays_as_it_is(path, start, content):
     path.write_bytes(content)
@@ -67,7 +78,23 @@ def test_a_folder_is_no_store(path, start):
 
 def test_the_home_of_nobody_has_no_store(config, start):
     config.write_text("db_path: ~nobody-here/memory.engram\n", encoding="utf-8")
-    check_all_fail(start())
+    check_all_fail(start(), but="status")
+
+
+def test_names_of_files_are_utf_8_whatever_the_locale(config, start, tmp_path):
+    path = tmp_path / "é日.engram"
+    with Engram(path) as memory:
+        uid = memory.remember("The ferry to Kos leaves at noon", project="/é日")
+    config.write_text(f"db_path: {path}\n", encoding="utf-8")
+    worker = start(LC_ALL="C", PYTHONUTF8="0")
+    for operation in ("recall", "resume"):
+        answer = worker.result(operation, project_id="/日/../é日")
+        assert answer["project_path"] == "/é日"
+        assert [row["id"] for row in answer["memories"]] == [uid]
+    worker.result("checkpoint", project_id="/é日", task="t", summary="s")
+    query = "When does the ferry to Kos leave?"
+    assert [row["id"] for row in worker.result("search", query=query)] == [uid]
+    assert worker.code("recall", project_id="~é日/x") == "invalid_params"
 
 
 def test_another_kind_of_store_is_not_there(config, path, start):
@@ -82,9 +109,10 @@ def test_another_kind_of_store_is_not_there(config, path, start):
 
 def test_a_store_made_after_the_start_is_found(path, start):
     worker = start()
-    assert worker.code("status") == "operation_failed"
+    assert worker.result("status")["initialized"] is False
     made(path, "one")
-    assert worker.result("status")["memories"]["total"] == 1
+    status = worker.result("status")
+    assert (status["initialized"], status["memories"]["total"]) == (True, 1)
     assert contents(worker) == ["one"]
 
 
@@ -93,7 +121,8 @@ def test_a_store_that_goes_is_gone_and_another_one_is_found(path, start, tmp_pat
     worker = start()
     assert contents(worker) == ["one"]
     removed(path)
-    check_all_fail(worker)
+    check_all_fail(worker, but="status")
+    assert worker.result("status")["initialized"] is False
     assert not path.exists()
     made(path, "two", "three")
     assert sorted(contents(worker)) == ["three", "two"]
@@ -161,6 +190,20 @@ def test_a_writer_does_not_stop_reads(store, start, project):
         worker.result("recall", project_id=project)
         worker.result("evidence_list", project_id=project)
         worker.result("dormant_review")
+
+
+def test_a_writer_does_not_stop_what_has_nothing_to_write(store, start, project):
+    worker = start()
+    given = observation(project)
+    receipt = worker.result("evidence_put", **given)
+    with Engram(store, embedder=WordEmbedder()) as memory, memory._store.writing():
+        assert worker.result("evidence_put", **given) == receipt
+        assert worker.code("evidence_put", **{**given, "outcome": "unknown"}) == "invalid_params"
+        assert worker.code("dormant_inspect", event_id="nobody") == "invalid_params"
+        judged = {"event_id": "nobody", "category": "useful"}
+        assert worker.code("dormant_feedback", **judged) == "invalid_params"
+        clear = {"project_id": project, "task": "none", "action": "clear"}
+        assert worker.result("checkpoint", **clear)["deleted"] is False
 
 
 def test_an_encrypted_store_is_read_with_its_key_alone(path, start, project, tmp_path):

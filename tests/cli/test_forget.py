@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 
+from files import every_byte
+
 from engram import Engram
+from engram.engine.session import Session
+from engram.ledger import Ledger
 
 
 def of_agent(store, agent) -> list[str]:
@@ -17,7 +21,7 @@ def test_an_episode_is_erased(run, store):
     done = run("forget", store, "--episode", first, "--agent-id", "ana")
     assert (done.code, done.out, done.err) == (0, f"Erased episode {first}\n", "")
     document = run("forget", store, "--episode", second, "--json").document
-    assert document == {"id": second, "deleted": True}
+    assert document == {"id": second, "deleted": True, "wiped": True}
     assert of_agent(store, "ana") == []
 
 
@@ -77,6 +81,23 @@ def test_what_a_reader_keeps_from_the_disk_is_said(run, store, monkeypatch):
     assert done.err.startswith("warning: erased bytes may still be in the files of the store (")
     done = run("forget", store, "--entity", "Ben", "--json")
     assert json.loads(done.err)["warning"]["code"] == "not_wiped"
+
+
+def test_an_episode_a_reader_keeps_on_the_disk_is_said(run, store, monkeypatch):
+    """The reader is another connection, whose transaction goes on."""
+    (uid,) = of_agent(store, "ben")
+    monkeypatch.setattr(
+        Session.__init__, "__kwdefaults__", {**Session.__init__.__kwdefaults__, "busy_timeout": 0.0}
+    )
+    with Ledger(store) as reader, reader._reading() as held:
+        held.holdings.count(0)
+        done = run("forget", store, "--episode", uid, "--json")
+        assert json.loads(done.err)["warning"]["code"] == "not_wiped"
+        assert json.loads(done.out) == {"id": uid, "deleted": True, "wiped": False}
+        assert b"Ben keeps bees" in every_byte(store)
+    with Engram(store) as memory:
+        assert memory.wipe() is True
+        assert b"Ben keeps bees" not in every_byte(store)
 
 
 def test_a_fact_is_erased(run, path):

@@ -164,6 +164,26 @@ def test_what_is_there_is_left_alone(run, tmp_path, there, which):
     assert target.read_text() == "kept"
 
 
+@pytest.mark.parametrize("named", ["", "  ", "~nobody-here/m.db", "~nobody-here"])
+def test_a_store_that_can_be_nowhere_is_refused(run, file, tmp_path, named):
+    before = tree(tmp_path)
+    done = run("--config", file, "init", "--yes", "--db-path", named)
+    assert (done.code, done.out) == (2, "")
+    assert "db_path" in done.err.splitlines()[-1]
+    assert tree(tmp_path) == before
+
+
+def test_the_environments_home_of_nobody_is_refused_too(run, file, tmp_path, monkeypatch):
+    monkeypatch.setenv("ENGRAM_DB_PATH", "~nobody-here/m.db")
+    before = tree(tmp_path)
+    for command in (["init", "--yes"], ["remember", "tea"], ["forget", "x"]):
+        arguments = ["--config", file] if command[0] == "init" else []
+        done = run(*arguments, *command)
+        assert (done.code, done.out) == (2, "")
+        assert "db_path" in done.err.splitlines()[-1]
+    assert tree(tmp_path) == before
+
+
 def test_the_environment_goes_before_the_file_here_too(run, file, store_path, monkeypatch):
     monkeypatch.setenv("ENGRAM_DB_PATH", str(store_path))
     monkeypatch.setenv("ENGRAM_EMBEDDING_MODEL", "x/unknown")

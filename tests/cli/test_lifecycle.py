@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from files import every_byte
 
 from engram import Engram
+from engram.engine.session import Session
 from engram.ledger import Ledger
 
 
@@ -125,6 +127,43 @@ def test_an_unknown_id_is_a_failure(run, config, store, command):
     assert (failed.code, failed.error["code"]) == (1, "not_found")
     assert "nobody" in failed.error["message"]
     assert found(store) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("command", [["forget"], ["forget", "--erase"], ["invalidate"]])
+def test_one_unknown_id_keeps_all_as_they_were(run, config, store, command):
+    failed = run("--config", config, *command, "a", "nobody", "b")
+    assert (failed.code, failed.out) == (1, "")
+    assert "nobody" in failed.err
+    assert found(store) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("command", [["forget"], ["forget", "--erase"], ["invalidate"]])
+def test_an_id_that_is_given_twice_counts_once(run, config, store, command):
+    assert run("--config", config, *command, "a", "a", "--json").document["ids"] == ["a"]
+    assert found(store) == ["b", "c"]
+
+
+@pytest.mark.parametrize("command", ["forget", "invalidate", "restore", "set-status"])
+def test_facts_are_not_hidden(run, config, store, command):
+    with Engram(store) as memory:
+        fact = f"fact:{memory.assert_fact('Ann', 'likes', 'tea', source='a')}"
+    status = ["merged"] if command == "set-status" else []
+    refused = run("--config", config, command, fact, *status, "--json")
+    assert (refused.code, refused.error["code"]) == (1, "invalid_argument")
+    assert "fact" in refused.error["message"]
+    assert "erase" in refused.error["hint"]
+    assert fact in found(store)
+
+
+def test_what_is_erased_under_a_readers_eyes_is_said(run, config, store, monkeypatch):
+    defaults = {**Session.__init__.__kwdefaults__, "busy_timeout": 0.0}
+    monkeypatch.setattr(Session.__init__, "__kwdefaults__", defaults)
+    with Ledger(store) as reader, reader._reading() as held:
+        held.holdings.count(0)
+        done = run("--config", config, "forget", "a", "--erase", "--json")
+    assert json.loads(done.err)["warning"]["code"] == "not_wiped"
+    assert json.loads(done.out) == {"ids": ["a"], "state": "erased", "wiped": False}
+    assert run("--config", config, "forget", "b", "--erase", "--json").document["wiped"] is True
 
 
 @pytest.mark.parametrize("command", ["forget", "invalidate", "restore", "set-status"])

@@ -80,6 +80,7 @@ def test_the_store_and_its_folders_are_private(run, config, store):
         (["--project", "relative"], "project"),
         (["--metadata", "[1]"], "--metadata"),
         (["--metadata", "{"], "--metadata"),
+        (["--metadata", '{"a": {"b": 1, "b": 2}}'], "--metadata names a member of an object twice"),
         (["--importance", "2"], "importance"),
         (["--created-at", "soon"], "created_at"),
         (["--created-at", "nan"], "created_at"),

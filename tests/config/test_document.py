@@ -56,6 +56,26 @@ def test_an_empty_file_means_the_defaults(read, text):
     assert read(text).settings == load(None, {}).settings
 
 
+@pytest.mark.parametrize(
+    "number",
+    ["0x10", "-0x10", "0b11", "010", "+010", "1:30", "1_000", "!!int '0x10'", "!!int 1_0"],
+)
+def test_an_integer_has_decimal_digits_alone(refused, number):
+    assert "retrieval.top_k must be an integer" in refused(f"retrieval: {{top_k: {number}}}")
+
+
+@pytest.mark.parametrize("number", ["0.1_5", "1_0.5", "0:0.5", "00.5", "0x1", "!!float '0_1.5'"])
+def test_a_number_has_decimal_digits_alone(refused, number):
+    message = refused(f"retrieval: {{min_confidence: {number}}}")
+    assert "retrieval.min_confidence must be a number" in message
+
+
+@pytest.mark.parametrize("number", ["0", "0.25", "1", "+1", ".5", "1.0e-1"])
+def test_a_number_may_be_written_in_any_plain_way(read, number):
+    found = read(f"retrieval: {{min_confidence: {number}}}").settings.retrieval
+    assert found.min_confidence == float(number)
+
+
 def test_a_file_sets_what_it_names(read):
     loaded = read("db_path: /m.db\nretrieval:\n  top_k: 7\nann: {enabled: false}\n")
     assert loaded.settings.db_path == "/m.db"

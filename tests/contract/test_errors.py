@@ -240,6 +240,7 @@ CALLS = {
     "search_explained": lambda m, _: m.search_explained("x"),
     "timeline": lambda m, _: m.timeline("Ann"),
     "why": lambda m, _: m.why("x"),
+    "wipe": lambda m, _: m.wipe(),
 }
 
 

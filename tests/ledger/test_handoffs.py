@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from engram.errors import CannotOpen, InvalidArgument, InvalidType
 from engram.ledger import Ledger
 from engram.ledger.handoffs import Checkpoint
+from engram.storage.projects import Projects
 
 ATLAS = "/projects/atlas"
 
@@ -49,6 +50,25 @@ def test_the_latest_come_first_and_ties_by_task(ledger, clock):
     assert [one.task for one in ledger.checkpoints(ATLAS, limit=20)] == ["d", "e", "a", "b", "c"]
     ledger.save_checkpoint(ATLAS, "c", "again")
     assert [one.task for one in ledger.checkpoints(ATLAS, limit=1)] == ["c"]
+
+
+def test_a_context_is_of_one_moment(ledger, open_ledger, memory, monkeypatch):
+    """What another session saves between the two reads belongs to the next context."""
+    memory.remember("before", project=ATLAS)
+    ledger.save_checkpoint(ATLAS, "t", "before")
+    other, newest = open_ledger(), Projects.newest
+
+    def interrupted(*arguments: object):
+        found = newest(*arguments)
+        other.save_checkpoint(ATLAS, "t", "after")
+        return found
+
+    monkeypatch.setattr(Projects, "newest", interrupted)
+    first, second = ledger.context(ATLAS), ledger.context(ATLAS, task="t", limit=1)
+    for context, summary in ((first, "before"), (second, "after")):
+        assert context.project_path == ATLAS
+        assert [one.content for one in context.memories] == ["before"]
+        assert [one.summary for one in context.checkpoints] == [summary]
 
 
 def test_clearing_takes_one_task_of_one_project(ledger):
@@ -155,6 +175,9 @@ BAD_ROWS = [
     ("blockers", "{}"),
     ("blockers", "["),
     ("blockers", '["\\ud800"]'),
+    ("task", b"\xff"),
+    ("summary", b"\xffA"),
+    ("decisions", b'["\xff"]'),
 ]
 
 
@@ -168,8 +191,10 @@ def test_a_bad_row_takes_no_place_among_the_three(ledger, clock, damage, column,
         task = f"bad{number}"
         ledger.save_checkpoint(ATLAS, task, "x")
         # Keys differ, so that three of them can be as bad.
-        bad = value + " " * number if column == "task" else value
-        damage(f"UPDATE session_checkpoint SET {column} = ? WHERE task = ?", bad, task)
+        bad = value + value[:1] * number if column == "task" else value
+        damage(
+            f"UPDATE session_checkpoint SET {column} = CAST(? AS TEXT) WHERE task = ?", bad, task
+        )
     assert [one.task for one in ledger.checkpoints(ATLAS)] == ["a", "b", "c"]
     if column != "task":
         assert ledger.checkpoints(ATLAS, task="bad0") == []
