@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
+
 import pytest
 
 from engram import StubLLMAdapter
 from engram.ledger import Ledger
+from engram.storage.projects import containing, digest
 
 
 @pytest.fixture
@@ -79,3 +82,19 @@ def test_a_context_takes_one_range_of_an_index(memory, ledger):
     assert [row[3] for row in plan] == [
         "SEARCH project_memory USING PRIMARY KEY (project=? AND kind=?)"
     ]
+
+
+@pytest.mark.parametrize("path", ["/", "/a", "/a/b.md", "/ä/b c/漢", "/x" * 2048])
+def test_a_file_is_in_every_folder_above_it(path):
+    parents = [path, *map(str, PurePosixPath(path).parents)]
+    assert sorted(containing(path)) == sorted({digest(parent) for parent in parents})
+
+
+def test_a_path_that_leads_to_one_too_long_is_nobodys(memory, ledger, tmp_path):
+    """What `remember` takes has to come back from an export."""
+    deep = tmp_path.joinpath(*["x" * 200] * 18)
+    (tmp_path / "link").symlink_to(deep)
+    uid = memory.remember("far away", source_path=f"{tmp_path}/link/{'y' * 250}/{'z' * 250}")
+    assert ledger.recent(str(tmp_path)) == []
+    assert memory.get(uid).content == "far away"
+    assert memory.check() == []
