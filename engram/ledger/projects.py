@@ -122,7 +122,7 @@ def newest(store: LedgerStore, project: str, count: int, now: int) -> list[Conte
         ContextMemory(
             memory.id,
             memory.content,
-            memory.length > EXCERPT,
+            memory.truncated,
             memory.layer,
             memory.memory_type,
             memory.recorded_at / 1e6,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from codecs import getincrementaldecoder
+from contextlib import suppress
 from heapq import merge
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -31,12 +33,25 @@ _EVERY_KEY = 2**63 - 1
 _Row = tuple[bytes, int, int, bytes | str, int]
 
 
+# As bytes: to SQLite's functions on text a NUL is its end.
+_CONTEXT = (
+    "SELECT e.id, e.uid, substr(CAST(e.content AS BLOB), 1, :bytes), CAST(e.layer AS BLOB),"  # noqa: S608
+    " CAST(e.memory_type AS BLOB), e.recorded_at"
+    " FROM json_each(:episodes) AS k CROSS JOIN episode AS e ON e.id = k.value"
+    " UNION ALL SELECT -f.id, f.uid, substr(CAST(concat_ws(' ', f.subject, f.predicate, f.object)"
+    " AS BLOB), 1, :bytes), CAST('semantic' AS BLOB), CAST('fact' AS BLOB), f.recorded_at"
+    " FROM json_each(:facts) AS k CROSS JOIN fact AS f ON f.id = k.value"
+    f" WHERE {ACTIVE_FACT.format('f')}"
+)
+_UTF8_MOST = 4
+
+
 class ProjectMemory(NamedTuple):
     """A memory as a project lists it; times in microseconds."""
 
     id: str
     content: str
-    length: int
+    truncated: bool
     layer: str
     memory_type: str
     recorded_at: int
@@ -159,27 +174,28 @@ class Projects:
         return ((-recorded_at, _public(uid, key), key) for recorded_at, uid, key in rows)
 
     def _read(self, keys: Sequence[int], excerpt: int, now: int) -> dict[int, ProjectMemory]:
-        episodes: Any = self._connection.execute(
-            "SELECT e.id, e.uid, substr(e.content, 1, ?1), length(e.content), e.layer,"
-            " e.memory_type, e.recorded_at"
-            " FROM json_each(?2) AS k CROSS JOIN episode AS e ON e.id = k.value",
-            (excerpt, json.dumps([key for key in keys if key > 0])),
-        ).fetchall()
-        facts: Any = self._connection.execute(
-            "SELECT -f.id, f.uid, substr(f.text, 1, :excerpt), length(f.text), 'semantic', 'fact',"  # noqa: S608
-            " f.recorded_at FROM (SELECT o.id, o.uid, o.recorded_at,"
-            " concat_ws(' ', o.subject, o.predicate, o.object) AS text"
-            " FROM json_each(:keys) AS k CROSS JOIN fact AS o ON o.id = k.value"
-            f" WHERE {ACTIVE_FACT.format('o')}) AS f",
-            {
-                "excerpt": excerpt,
-                "keys": json.dumps([-key for key in keys if key < 0]),
-                "now": now,
-            },
-        ).fetchall()
-        return {
-            key: ProjectMemory(_public(uid, key), *rest) for key, uid, *rest in episodes + facts
+        """Return memories by their keys; those whose text is damaged are left out."""
+        bindings = {
+            "bytes": _UTF8_MOST * (excerpt + 1),
+            "episodes": json.dumps([key for key in keys if key > 0]),
+            "facts": json.dumps([-key for key in keys if key < 0]),
+            "now": now,
         }
+        found: dict[int, ProjectMemory] = {}
+        rows: Any = self._connection.execute(_CONTEXT, bindings)
+        for key, uid, content, layer, kind, recorded_at in rows:
+            with suppress(UnicodeDecodeError):
+                # The last character may be cut in two, which is no damage.
+                text = getincrementaldecoder("utf-8")().decode(content or b"")
+                found[key] = ProjectMemory(
+                    _public(uid, key),
+                    text[:excerpt],
+                    len(text) > excerpt,
+                    layer.decode(),
+                    kind.decode(),
+                    recorded_at,
+                )
+        return found
 
 
 def _public(uid: bytes | str, key: int) -> str:

@@ -109,3 +109,33 @@ def test_a_path_that_leads_to_one_too_long_is_nobodys(memory, ledger, tmp_path):
     assert ledger.recent(str(tmp_path)) == []
     assert memory.get(uid).content == "far away"
     assert memory.check() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "shown_text", "truncated"),
+    [
+        ("a\0b", "a\0b", False),
+        ("\0" + "b" * 1999, "\0" + "b" * 1999, False),
+        ("\0" + "b" * 2000, "\0" + "b" * 1999, True),
+        ("漢" * 2000, "漢" * 2000, False),
+        ("🎉" * 2001, "🎉" * 2000, True),
+        ("", "", False),
+    ],
+    ids=["nul", "nul, 2000", "nul, 2001", "three bytes", "four bytes", "empty"],
+)
+def test_an_excerpt_is_cut_by_characters_whatever_they_are(
+    memory, ledger, text, shown_text, truncated
+):
+    remember(memory, text, "/p/a")
+    [one] = ledger.recent("/p/a")
+    assert (one.content, one.truncated) == (shown_text, truncated)
+
+
+@pytest.mark.parametrize("column", ["content", "layer", "memory_type"])
+def test_a_damaged_memory_costs_a_project_no_other(memory, ledger, column):
+    kept = remember(memory, "tea", "/p/a")
+    remember(memory, "coffee", "/p/a")
+    memory._store._connection.execute(
+        f"UPDATE episode SET {column} = CAST(x'ff41' AS TEXT) WHERE id = 2"
+    )
+    assert shown(ledger, "/p/a") == [(kept, "tea")]
