@@ -216,6 +216,7 @@ class AsyncEngram:
     timeline = _awaited(Engram.timeline)
     contradictions = _awaited(Engram.contradictions)
     forget_fact = _awaited(Engram.forget_fact)
+    forget_evidence = _awaited(Engram.forget_evidence)
     add_alias = _awaited(Engram.add_alias)
     declare_predicate = _awaited(Engram.declare_predicate)
     decay = _awaited(Engram.decay)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from engram.config import DormantRecall
 
 SHADOW = DormantRecall(mode="shadow")
+TEA = "the tea ceremony in Kyoto"
+DAY = 86_400.0
 
 
 class Reranker:
@@ -34,3 +38,7 @@ def search(memory, query, settings=SHADOW, *, answered=(), reranker=None):
     with memory._store.reading():
         keys = [memory._store.episodes.key(uid, None) for uid in answered]
     memory._evaluate_dormant(query, keys, lambda _: reranker or Reranker(), settings)
+
+
+def changed(**settings):
+    return replace(SHADOW, **settings)

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stand_ins import WordEmbedder
 
-from engram import Engram
+from engram import Engram, paths
 from engram.errors import EngramError, InvalidArgument, InvalidType
 from engram.ledger import Ledger
 from engram.transfer.memories import form_of
@@ -173,7 +173,7 @@ def test_what_is_no_file_of_memories_is_refused(memory, file, text):
     [
         ("", "\n", "line 1"),
         ('{"id": "a", "content": "x"}\n\n', "", "line 3"),
-        ('{\n"memories": [', "]}", "the file"),
+        ('{\n"memories": [', "]}", "the file from line 1 on"),
     ],
 )
 def test_a_name_that_comes_twice_is_refused(memory, file, bad, before, after, where):
@@ -181,6 +181,63 @@ def test_a_name_that_comes_twice_is_refused(memory, file, bad, before, after, wh
     with pytest.raises(InvalidArgument, match=f"{where} names a member of an object twice"):
         memory.import_memories(file)
     assert memory.count() == 0
+
+
+def test_lines_with_a_version_of_their_own_are_no_document(memory, file):
+    rows = [{"id": str(n), "content": "x", "version": "2"} for n in range(2)]
+    file.write_text("\n".join(json.dumps(row) for row in rows))
+    assert memory.import_memories(file)["memories"] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('{"id": "a"}\n{"id": "b", "content": "x"}', "line 1 "),
+        ('\n{"id": "a"}\n', "line 2 "),
+        ('\n\n{"id": "a", "content": \n', "the file from line 3 on "),
+        ('{"id": "a", "content": "x"}\n{"id": "b"}', "line 2.content"),
+        ('{"id": "a", "content": "x"}\n\n[]', "line 3 "),
+    ],
+)
+def test_the_line_that_is_wrong_is_named(memory, file, text, place):
+    file.write_text(text)
+    with pytest.raises((InvalidArgument, InvalidType)) as refused:
+        memory.import_memories(file)
+    assert refused.value.message.startswith(place)
+
+
+def test_each_path_is_looked_up_once_and_outside_the_transaction(
+    memory, path, write, tmp_path, monkeypatch
+):
+    """The file system may say something else meanwhile, and may be slow."""
+    (tmp_path / "real").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to("real")
+    looked_up = []
+    resolve = paths.canonical
+
+    def looking(value, argument="project_id"):
+        assert not memory._store._connection._connection.in_transaction
+        looked_up.append(value)
+        found = resolve(value, argument)
+        if value == str(link):
+            link.unlink()
+            link.symlink_to("elsewhere")
+        return found
+
+    monkeypatch.setattr(paths, "canonical", looking)
+    src = write(
+        *(
+            {"id": f"m{n}", "content": "x", "source_file": "/s/a.md", "metadata": {key: str(link)}}
+            for n, key in enumerate(["project_path", "project_root", "project_path"])
+        ),
+        {"id": "relative", "content": "x", "metadata": {"project_path": "no path"}},
+    )
+    assert memory.import_memories(src)["memories"] == 4
+    assert sorted(looked_up) == sorted(["/s/a.md", str(link), "no path"])
+    monkeypatch.undo()
+    with Ledger(path) as ledger:
+        assert {one.id for one in ledger.recent(str(tmp_path / "real"))} == {"m0", "m1", "m2"}
 
 
 def test_an_id_is_there_once(memory, write):
@@ -270,7 +327,7 @@ def test_a_vector_of_zeros_is_one(memory, write):
 
 CHILD = """
 import sys
-from engram import Engram
+from engram import Engram, paths
 with Engram(sys.argv[1]) as memory:
     memory.import_memories(sys.argv[2], vectors_of=sys.argv[3])
     print(memory.model().name, memory.count())

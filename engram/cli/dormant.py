@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from engram.config import DormantRecall
     from engram.ledger import Ledger
-    from engram.ledger.dormancy import DormantEvent
+    from engram.storage.dormancy import DormantEvent
 
 
 @click.group()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 _FACT = "fact:"
+_EVIDENCE = "evidence-"
 
 
 @click.command()
@@ -58,7 +59,7 @@ def forget(
     whichever agent they belong to.
 
     With ID alone it hides those memories of the configured store, so that nothing finds them until
-    "engram restore"; ID may be that of a check observation, which --erase is not for.
+    "engram restore", or with --erase erases them; ID may be that of a check observation.
     """
     given = [value for value in (episode, fact, entity) if value is not None]
     if len(given) > 1 or (not given and _is_store(context, targets)):
@@ -144,9 +145,11 @@ def _warned(*, wiped: bool) -> bool:
 
 
 def _erase(memory: Engram, uid: str) -> None:
-    """Erase a memory, which may be a fact that is listed among them."""
+    """Erase what has an id: a memory, a fact that is listed among them, a check observation."""
     if uid.startswith(_FACT):
         memory.forget_fact(uid.removeprefix(_FACT))
+    elif uid.startswith(_EVIDENCE):
+        memory.forget_evidence(uid)
     else:
         memory.forget(uid)
 

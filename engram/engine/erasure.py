@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from engram import arguments
 from engram.engine.session import Session
-from engram.errors import InvalidArgument
+from engram.errors import InvalidArgument, NotFound
 from engram.models import ForgetResult
+
+_LONGEST = 200
 
 
 class Erasure(Session):
@@ -64,6 +66,25 @@ class Erasure(Session):
             removed=erased.removed,
             wiped=self.wipe(),
         )
+
+    def forget_evidence(self, evidence_id: str) -> None:
+        """Erase a check observation that a `Ledger` keeps, and its history, whatever the scope.
+
+        What cites it has lost a source from then on. Its bytes go as after `forget`.
+
+        Args:
+            evidence_id: Its public id, which begins with "evidence-".
+
+        Raises:
+            NotFound: No check observation has this id.
+            InvalidArgument, InvalidType: The id is refused.
+            Busy, Closed: The store cannot be written.
+        """
+        uid = arguments.label(evidence_id, "evidence_id", _LONGEST)
+        with self._store.writing():
+            if not self._store.remove_observation(uid, self._now()):
+                message = "there is no such check observation"
+                raise NotFound(message, "it may have been erased")
 
     def compact(self) -> None:
         """Rebuild the file so that it takes no more room than its contents.

@@ -10,10 +10,9 @@ from engram.arguments import label
 from engram.config import DormantRecall
 from engram.errors import InvalidArgument, NotFound
 from engram.ledger.opening import Opening
-from engram.storage.dormancy import micros
+from engram.storage.dormancy import DormantEvent, micros
 
 if TYPE_CHECKING:
-    from engram.storage.dormancy import Event
     from engram.storage.ledger_store import LedgerStore
 
 CATEGORIES: Final = ("useful", "irrelevant", "dismissed")
@@ -29,49 +28,6 @@ NOTE: Final = (
 
 LONGEST_ID: Final = 200
 _DEFAULTS = DormantRecall()
-
-
-@dataclass(frozen=True, slots=True)
-class DormantEvent:
-    """What one search found among dormant memories, without a word of query or memory.
-
-    What says something of a chosen memory is None where the outcome is "none".
-
-    Attributes:
-        id: Its id, a UUID.
-        sequence: Its place among all events ever.
-        created_at: When the search was; times are Unix seconds.
-        memory_id: The memory that might have been shown.
-        outcome: "candidate" or "none".
-        candidate_count: How many of the nearest dormant memories were looked at.
-        relevance: Cosine of the memory and the query.
-        bonus: What its rest added to that.
-        dormant_days: Days since it was made, recalled or used.
-        overlap_count: Terms of the query that are words of it.
-        query_term_count: Terms of the query.
-        shown_at: When it was first inspected.
-        feedback: One of `CATEGORIES`.
-        feedback_at: When that was said.
-        rerank_score: What the reranker thought of it, on the reranker's scale.
-        algorithm: How all that was determined.
-    """
-
-    id: str
-    sequence: int
-    created_at: float
-    memory_id: str | None
-    outcome: str
-    candidate_count: int
-    relevance: float | None
-    bonus: float | None
-    dormant_days: float | None
-    overlap_count: int | None
-    query_term_count: int | None
-    shown_at: float | None
-    feedback: str | None
-    feedback_at: float | None
-    rerank_score: float | None
-    algorithm: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +79,7 @@ class DormantReview(Opening):
         """
         count = arguments.integer(limit, "limit", 1, MAX_EVENTS)
         with self._reading() as store:
-            found = store.dormancy.events(settings, self._now(), count)
-        return [_shown(event) for event in found]
+            return store.dormancy.events(settings, self._now(), count)
 
     def inspect_dormant(
         self, event_id: str, *, settings: DormantRecall = _DEFAULTS
@@ -148,9 +103,9 @@ class DormantReview(Opening):
         now = self._now()
         with self._writing() as store:
             event = _event(store, event_id, settings, now)
-            if event is not None and event.episode is not None:
+            if event is not None and event.memory_id is not None:
                 store.dormancy.show(event, now, now + micros(settings.cooldown_days))
-                found = store.dormancy.content(event.episode)
+                found = store.dormancy.content(event)
         # Raised after the transaction, so that what was pruned stays so.
         if event is None:
             raise _not_found()
@@ -216,7 +171,9 @@ class DormantReview(Opening):
                 raise _not_found()
 
 
-def _event(store: LedgerStore, event_id: str, settings: DormantRecall, now: int) -> Event | None:
+def _event(
+    store: LedgerStore, event_id: str, settings: DormantRecall, now: int
+) -> DormantEvent | None:
     store.dormancy.prune(settings, now)
     return store.dormancy.event(event_id)
 
@@ -227,16 +184,7 @@ def _rest(category: str, settings: DormantRecall) -> int:
     return micros(max(days, settings.dormancy_days) if category == "useful" else days)
 
 
-def _shown(event: Event) -> DormantEvent:
-    members = event._asdict()
-    del members["episode"]
-    for name in ("created_at", "shown_at", "feedback_at"):
-        if members[name] is not None:
-            members[name] /= 1e6
-    return DormantEvent(**members)
-
-
-def _connection(event: Event) -> str:
+def _connection(event: DormantEvent) -> str:
     return (
         f"cosine {event.relevance:.3f}, {event.overlap_count} of {event.query_term_count}"
         f" query terms in its text, rerank score {event.rerank_score:.3f}"

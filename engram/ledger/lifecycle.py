@@ -29,7 +29,8 @@ class MemoryLifecycle(Opening):
     def hide(self, memory_id: str, *, reason: str | None = None) -> None:
         """Forget a memory so that `restore` can bring it back: no read finds it any more.
 
-        Its bytes stay in the file; `Engram.forget` erases them.
+        Its bytes stay in the file; `Engram.forget` erases those of a memory, and
+        `Engram.forget_evidence` those of a check observation.
 
         Raises:
             NotFound: Nothing has this id.
@@ -69,6 +70,9 @@ class MemoryLifecycle(Opening):
 
     def restore(self, memory_id: str, *, reason: str | None = None) -> None:
         """Take back what `hide`, `set_status` and `invalidate` did.
+
+        A memory that was hidden while a reflection passed it stays as it is: reflections go on
+        from the newest episode they read, so no later one reads it.
 
         Raises:
             NotFound, InvalidArgument, InvalidType, CannotOpen, NotAStore, Busy, StoreFull: As for

@@ -162,7 +162,7 @@ class Search:
         self, store: Store, index: EpisodeIndex, vector: NDArray[np.float32], *, explain: bool
     ) -> None:
         self.candidates.clear()
-        entities = store.names.entities(self.question.names)
+        entities = store.names.entities(self.question.names, self._agent)
         if self.settings.enable_query_expansion:
             self.expansions = self._other_names(store.names.of(entities))
         allowed = EpisodeFilter(agent=self._agent, exclude_quarantined=True)
@@ -209,7 +209,9 @@ class Search:
     ) -> list[tuple[int, float]]:
         """Return what is known of those the question names, and of their neighbours."""
         names, agent, k = store.names, self._agent, self.k
-        about = [*self.question.names, *names.of(entities)]
+        # An alias is declared for the whole file; the facts are those that the agent may see.
+        asked = self.question.names
+        about = [*asked, *names.of(names.entities(asked, None))]
         found = {-fact: 1.0 for fact in names.facts(about, agent, k, self._now)}
         strengths = [(entity, 1.0) for entity in entities]
         strengths += [(e, _NEIGHBOUR * weight) for e, weight in names.neighbours(entities, agent)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from engram.storage import uids
@@ -20,7 +21,7 @@ DAY: Final = 86_400_000_000
 _EVENT = (
     "SELECT d.id, d.sequence, d.created_at, e.uid, d.outcome, d.candidate_count, d.relevance,"
     " d.bonus, d.dormant_days, d.overlap_count, d.query_term_count, d.shown_at, d.feedback,"
-    " d.feedback_at, d.rerank_score, d.algorithm, d.episode"
+    " d.feedback_at, d.rerank_score, d.algorithm"
     " FROM dormant_event AS d LEFT JOIN episode AS e ON e.id = d.episode"
 )
 _OF_INELIGIBLE = (
@@ -30,32 +31,34 @@ _OF_INELIGIBLE = (
 )
 
 
-class Event(NamedTuple):
-    """What one search found among dormant memories; times in microseconds.
+@dataclass(frozen=True, slots=True)
+class DormantEvent:
+    """What one search found among dormant memories, without a word of query or memory.
+
+    What says something of a chosen memory is None where the outcome is "none".
 
     Attributes:
-        id: Its public id.
+        id: Its id, a UUID.
         sequence: Its place among all events ever.
-        created_at: When the search was.
-        memory_id: The memory that might have been shown, None where none might.
+        created_at: When the search was; times are Unix seconds.
+        memory_id: The memory that might have been shown.
         outcome: "candidate" or "none".
-        candidate_count: The nearest dormant memories that were looked at.
+        candidate_count: How many of the nearest dormant memories were looked at.
         relevance: Cosine of the memory and the query.
         bonus: What its rest added to that.
         dormant_days: Days since it was made, recalled or used.
         overlap_count: Terms of the query that are words of it.
         query_term_count: Terms of the query.
-        shown_at: When somebody first read it here.
-        feedback: What they thought of it.
-        feedback_at: When they said so.
-        rerank_score: What the reranker thought of it.
+        shown_at: When it was first inspected.
+        feedback: What they who inspected it thought of it.
+        feedback_at: When that was said.
+        rerank_score: What the reranker thought of it, on the reranker's scale.
         algorithm: How all that was determined.
-        episode: The memory's key.
     """
 
     id: str
     sequence: int
-    created_at: int
+    created_at: float
     memory_id: str | None
     outcome: str
     candidate_count: int
@@ -64,12 +67,11 @@ class Event(NamedTuple):
     dormant_days: float | None
     overlap_count: int | None
     query_term_count: int | None
-    shown_at: int | None
+    shown_at: float | None
     feedback: str | None
-    feedback_at: int | None
+    feedback_at: float | None
     rerank_score: float | None
     algorithm: str
-    episode: int | None
 
 
 class Content(NamedTuple):
@@ -103,7 +105,7 @@ class Dormancy:
             (settings.log_max_events,),
         )
 
-    def events(self, settings: DormantRecall, now: int, limit: int) -> list[Event]:
+    def events(self, settings: DormantRecall, now: int, limit: int) -> list[DormantEvent]:
         """Return the newest events that `prune` would leave, newest first; changes nothing."""
         rows = self._connection.execute(
             f"{_EVENT} WHERE d.created_at >= ?"
@@ -113,35 +115,44 @@ class Dormancy:
         )
         return list(_events(rows))
 
-    def event(self, event_id: str) -> Event | None:
+    def event(self, event_id: str) -> DormantEvent | None:
         """Return an event, None where there is none of this id; `prune` first."""
         rows = self._connection.execute(f"{_EVENT} WHERE d.id = ?", (event_id,))
         return next(_events(rows), None)
 
-    def content(self, episode: int) -> Content:
-        """Return what there is to read of an episode that exists."""
+    def content(self, event: DormantEvent) -> Content:
+        """Return what there is to read of the memory of an event that has one."""
         row: Any = self._connection.execute(
-            "SELECT content, coalesce(source_type, provenance), metadata FROM episode WHERE id = ?",
-            (episode,),
+            "SELECT e.content, coalesce(e.source_type, e.provenance), e.metadata"
+            " FROM dormant_event AS d CROSS JOIN episode AS e ON e.id = d.episode"
+            " WHERE d.sequence = ?",
+            (event.sequence,),
         ).get
         content, source_type, metadata = row
         return Content(content, source_type, {} if metadata is None else json.loads(metadata))
 
-    def show(self, event: Event, now: int, cooldown_until: int) -> None:
+    def show(self, event: DormantEvent, now: int, cooldown_until: int) -> None:
         """Note that the memory of an event was read here, and let it rest at least until then."""
         self._connection.execute(
             "UPDATE dormant_event SET shown_at = coalesce(shown_at, ?) WHERE sequence = ?",
             (now, event.sequence),
         )
-        self.rest(event.episode, cooldown_until, shown_at=now)
+        self.rest(self._episode(event), cooldown_until, shown_at=now)
 
-    def judge(self, event: Event, category: str, now: int, cooldown_until: int) -> None:
+    def judge(self, event: DormantEvent, category: str, now: int, cooldown_until: int) -> None:
         """Note what was thought of the memory of an event, and let it rest at least until then."""
         self._connection.execute(
             "UPDATE dormant_event SET feedback = ?, feedback_at = ? WHERE sequence = ?",
             (category, now, event.sequence),
         )
-        self.rest(event.episode, cooldown_until, used_at=now if category == "useful" else None)
+        used_at = now if category == "useful" else None
+        self.rest(self._episode(event), cooldown_until, used_at=used_at)
+
+    def _episode(self, event: DormantEvent) -> int | None:
+        key: int | None = self._connection.execute(
+            "SELECT episode FROM dormant_event WHERE sequence = ?", (event.sequence,)
+        ).get
+        return key
 
     def rest(
         self,
@@ -181,8 +192,12 @@ def _oldest(settings: DormantRecall, now: int) -> int:
     return now - micros(settings.log_retention_days)
 
 
-def _events(rows: Any) -> Iterator[Event]:
+def _events(rows: Any) -> Iterator[DormantEvent]:
     for row in rows:
-        event = Event(*row)
-        uid: Any = event.memory_id
-        yield event if uid is None else event._replace(memory_id=uids.from_stored(uid))
+        values: dict[str, Any] = dict(zip(DormantEvent.__slots__, row, strict=True))
+        for name in ("created_at", "shown_at", "feedback_at"):
+            if values[name] is not None:
+                values[name] /= 1e6
+        if values["memory_id"] is not None:
+            values["memory_id"] = uids.from_stored(values["memory_id"])
+        yield DormantEvent(**values)

@@ -14,13 +14,18 @@ if TYPE_CHECKING:
     from engram.storage.connection import Connection
 
 _NAMED: Final = (
-    "SELECT n.id FROM json_each(:names) AS k"
+    "SELECT n.id AS id FROM json_each(:names) AS k"
     " CROSS JOIN entity AS n ON n.name = k.value COLLATE NOCASE"
     " UNION SELECT a.entity FROM json_each(:names) AS k"
-    " CROSS JOIN entity_alias AS a ON a.alias = k.value COLLATE NOCASE ORDER BY 1"
+    " CROSS JOIN entity_alias AS a ON a.alias = k.value COLLATE NOCASE"
 )
 _MINE: Final = (
     "(:agent IS NULL OR g.agent IS NULL OR g.agent = (SELECT id FROM agent WHERE name = :agent))"
+)
+# An entity is everybody's row, and known to an agent once something of its own leads there.
+_KNOWN: Final = (
+    f"(:agent IS NULL OR EXISTS (SELECT 1 FROM edge AS g WHERE g.target = n.id AND {_MINE})"  # noqa: S608
+    f" OR EXISTS (SELECT 1 FROM edge AS g WHERE g.entity = n.id AND {_MINE}))"
 )
 _NEIGHBOURS_MOST: Final = 20
 
@@ -34,9 +39,15 @@ class Names:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def entities(self, names: Iterable[str]) -> list[int]:
-        """Return the keys of the entities that have one of some names, as name or alias."""
-        rows = self._connection.execute(_NAMED, {"names": json.dumps(list(names))})
+    def entities(self, names: Iterable[str], agent: str | None) -> list[int]:
+        """Return the keys of the entities that have one of some names, as name or alias.
+
+        An agent that is scoped gets those that an edge of its own, or of nobody, leads to or from.
+        """
+        rows = self._connection.execute(
+            f"SELECT n.id FROM ({_NAMED}) AS n WHERE {_KNOWN} ORDER BY n.id",  # noqa: S608
+            {"names": json.dumps(list(names)), "agent": agent},
+        )
         return [key for (key,) in rows]
 
     def of(self, entities: Sequence[int]) -> list[str]:

@@ -92,6 +92,14 @@ class Observations:
             (payload.id, *payload, payload.digest, at),
         )
 
+    def remove(self, observation: str) -> bool:
+        """Erase the observation with a public id and its history; return whether it was there."""
+        self._connection.execute("DELETE FROM check_observation WHERE id = ?", (observation,))
+        if not self._connection.changed:
+            return False
+        self._connection.execute("DELETE FROM lifecycle_change WHERE memory = ?", (observation,))
+        return True
+
     def get(self, observation: str) -> StoredObservation | None:
         """Return the observation with a public id, hidden or not."""
         return next(self._read("WHERE id = ?", (observation,)), None)

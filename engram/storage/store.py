@@ -27,6 +27,7 @@ from engram.storage.labels import Labels
 from engram.storage.lifecycle import Lifecycle
 from engram.storage.memories import Memories
 from engram.storage.names import Names
+from engram.storage.observations import Observations
 from engram.storage.projects import Projects
 from engram.storage.record_writer import RecordWriter
 from engram.storage.records import Column, RecordReader, columns
@@ -192,6 +193,13 @@ class Store:
             self.changed("forget", key, key, now)
         if rebuild:
             self.text.rebuild()
+
+    def remove_observation(self, observation: str, now: int) -> bool:
+        """Erase a check observation, by its public id; return whether it was there."""
+        removed = Observations(self._connection).remove(observation)
+        if removed:
+            self.changed("forget_text", 0, 0, now)
+        return removed
 
     def changed(self, op: str, first: int, last: int, now: int) -> None:
         """Note a write in the change log; see `Changes` for what operations name."""

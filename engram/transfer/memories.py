@@ -18,7 +18,7 @@ import numpy as np
 from engram import arguments
 from engram.errors import InvalidArgument
 from engram.models import MEMORY_TYPES
-from engram.paths import ownership
+from engram.paths import Resolver, ownership
 from engram.provenance import DEFAULT_PROVENANCE, TRUSTED_PROVENANCE
 from engram.storage.graph import MENTIONS
 from engram.storage.lifecycle import EVIDENCE
@@ -66,21 +66,26 @@ def form_of(file: IO[bytes]) -> Literal["lines", "json", "memories"]:
     raise InvalidArgument(message, "see `engram import --help` for what can")
 
 
-def _beginning(file: IO[bytes]) -> tuple[bool, Any]:
-    """Return whether a file begins with a line of JSON, and that line's value, or else the file's.
+def _beginning(file: IO[bytes]) -> tuple[str | None, Any]:
+    """Return which line a file begins with and its value; None and the file's if it is no JSON.
 
     Raises:
-        InvalidArgument: It is not JSON.
+        InvalidArgument: Neither is JSON.
     """
     file.seek(0)
-    first = next((line for line in file if line.strip()), b"")
+    where, first = next(_filled(file), ("line 1", b""))
     try:
-        return True, parse(first, "line 1")
+        return where, parse(first, where)
     except NamedTwiceError:
         raise
     except InvalidArgument:
         file.seek(0)
-        return False, parse(file.read(), "the file")
+        return None, parse(file.read(), f"the file from {where} on")
+
+
+def _filled(file: IO[bytes]) -> Iterator[tuple[str, bytes]]:
+    """Yield the lines of a file that are not blank, with their places."""
+    return ((f"line {at}", line) for at, line in enumerate(file, start=1) if line.strip())
 
 
 class MemoryFile:
@@ -103,13 +108,15 @@ class MemoryFile:
         self._agent = agent
         self._now = now
         self._model = model
-        is_lines, value = _beginning(file)
-        first = members(value, "line 1" if is_lines else "the document")
-        self._document = first if not is_lines or "memories" in first else None
+        # The second pass is inside a write transaction, and has to say what the first one said.
+        self._paths = Resolver()
+        where, value = _beginning(file)
+        first = members(value, where or "the document")
+        self._document = first if where is None or "memories" in first else None
         if self._document is None and "content" not in first:
-            message = "the file holds no memories"
+            message = f"{where} holds no memories"
             raise InvalidArgument(message, "a document has `memories`, each of which has `content`")
-        if first.get("version", VERSION) != VERSION:
+        if self._document is not None and self._document.get("version", VERSION) != VERSION:
             message = f"the document's version must be {VERSION!r}"
             raise InvalidArgument(message)
 
@@ -133,7 +140,7 @@ class MemoryFile:
         places: dict[str, str] = {}
         for where, value in self._memories():
             row = _MemoryRow(members(value, where), where, self._now)
-            record = memory_record(row, agent=self._agent, model=self._model)
+            record = memory_record(row, agent=self._agent, model=self._model, paths=self._paths)
             before = places.setdefault(record["uid"], where)
             if before != where:
                 message = f"{where}.id is that of {before}"
@@ -144,11 +151,7 @@ class MemoryFile:
 
     def _lines(self) -> Iterator[tuple[str, bytes]]:
         self._file.seek(0)
-        return (
-            (f"line {number}", line)
-            for number, line in enumerate(self._file, start=1)
-            if line.strip()
-        )
+        return _filled(self._file)
 
     def _memories(self) -> Iterator[tuple[str, Any]]:
         if self._document is None:
@@ -235,7 +238,9 @@ class ArgumentRow(_MemoryRow):
         return {"id": "memory_id", "source_file": "source_path"}.get(name, name)
 
 
-def memory_record(row: _MemoryRow, *, agent: str | None, model: StoredModel | None) -> Record:
+def memory_record(
+    row: _MemoryRow, *, agent: str | None, model: StoredModel | None, paths: Resolver | None = None
+) -> Record:
     """Return the record of a memory, everything checked.
 
     Whose it is is decided here, against the file system as it is now.
@@ -244,6 +249,7 @@ def memory_record(row: _MemoryRow, *, agent: str | None, model: StoredModel | No
         row: The memory.
         agent: Whose it is going to be.
         model: The model that its vector is of; None leaves the vector out.
+        paths: Looks paths up; None does so anew.
 
     Raises:
         InvalidArgument, InvalidType: A value is refused.
@@ -256,7 +262,7 @@ def memory_record(row: _MemoryRow, *, agent: str | None, model: StoredModel | No
     importance = row.number("importance", 0.5, 0.0, 1.0)
     status = row.label("status", "active")
     source_type = row.label("source_type", "") or None
-    owner = ownership(metadata, source)
+    owner = ownership(metadata, source, paths)
     record: Record = {
         "uid": row.memory_id(),
         "agent": agent,

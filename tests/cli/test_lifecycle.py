@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,27 @@ def test_a_fact_is_erased_under_the_id_it_is_listed_by(run, config, store):
     assert f"fact:{fact}" in found(store)
     assert run("--config", config, "forget", f"fact:{fact}", "--erase").code == 0
     assert found(store) == ["a", "b", "c"]
+
+
+def test_a_check_observation_is_hidden_or_erased(run, config, store):
+    with Ledger(store) as ledger:
+        at = time.time()
+        uid = ledger.put_evidence(
+            "/p", session_id="s", assumption_id="a", evidence_id="e", outcome="supported",
+            observed_at=at, expires_at=at + 600, observation={"seen": "Xylophone"},
+            provenance={"producer": "p", "check_type": "c"},
+        ).id  # fmt: skip
+        assert run("--config", config, "forget", uid, "--reason", "a Marimba").code == 0
+        assert ledger.get_evidence("/p", uid).reason == "forgotten"
+    assert b"Xylophone" in every_byte(store)
+    assert run("--config", config, "forget", uid, "--erase").lines == [f"Erased: {uid}"]
+    assert b"Xylophone" not in every_byte(store)
+    assert b"Marimba" not in every_byte(store)
+    again = run("--config", config, "forget", uid, "--erase", "--json")
+    assert (again.code, again.error["code"]) == (1, "not_found")
+    with Ledger(store) as ledger, Engram(store) as memory:
+        assert ledger.get_evidence("/p", uid).reason == "not_found"
+        assert memory.check() == []
 
 
 @pytest.mark.parametrize(

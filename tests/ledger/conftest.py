@@ -5,6 +5,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from dormant import TEA, search
+from evidence import ATLAS, well_formed
 from stand_ins import Clock
 
 from engram import Engram
@@ -58,3 +60,37 @@ def plans(ledger: Ledger) -> Callable[[Callable[[], object]], list[str]]:
         ]
 
     return run
+
+
+@pytest.fixture
+def put(ledger):
+    def run(project: str = ATLAS, **changes: object):
+        return ledger.put_evidence(project, **well_formed(**changes))
+
+    return run
+
+
+@pytest.fixture
+def cite(put):
+    """Store an observation under a name that cites others by their ids; return its id."""
+
+    def run(name: str, *sources: str, **changes: object) -> str:
+        refs = [f"memory:{source}" for source in sources]
+        return put(evidence_id=name, source_refs=refs, **changes).id
+
+    return run
+
+
+@pytest.fixture
+def tea(memory, clock):
+    """A memory that nobody asked about for 31 days."""
+    uid = memory.observe(TEA)
+    clock.advance(days=31)
+    return uid
+
+
+@pytest.fixture
+def event(memory, ledger, tea):
+    """The event of a search that might have shown it."""
+    search(memory, TEA)
+    return ledger.review_dormant()[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import apsw
 import numpy as np
 import pytest
@@ -352,3 +354,31 @@ def test_kept_answers_have_no_texts_and_go_with_the_day(filled, clock):
     filled.observe("something else")
     filled.search("green tea", settings=CERTAIN)
     assert len(kept) == 1
+
+
+def test_names_that_another_agent_gave_are_not_told(open_memory, file):
+    """What leads to an entity is per agent, and so is who is told its other names."""
+
+    def mention(memory, uid, **entity):
+        document = {
+            "memories": [{"id": uid, "content": "a talk"}],
+            "entities": [{"id": 1, "name": "Alice", **entity}],
+            "entity_mentions": [{"entity_id": 1, "memory_id": uid}],
+        }
+        file.write_text(json.dumps(document))
+        memory.import_memories(file)
+
+    def told(memory):
+        _, report = memory.search_explained("what about Alice", 3, settings=CERTAIN)
+        return report["query"]["expanded_terms"], report["query"]["bm25_query"]
+
+    anns, bens, everyones = open_memory("ann"), open_memory("ben"), open_memory()
+    mention(anns, "m", aliases=["Zorro"])
+    bens.observe("something of his own")
+    assert told(anns)[0] == told(everyones)[0] == ["Zorro"]
+    assert told(bens) == ([], "what about Alice")
+    fact = bens.assert_fact("Zorro", "wears", "a mask")
+    hits, _ = bens.search_explained("what does Alice wear", 3, settings=CERTAIN)
+    assert f"fact:{fact}" in {hit.id for hit in hits}
+    mention(bens, "n")
+    assert told(bens)[0] == ["Zorro"]
