@@ -210,5 +210,5 @@ def test_every_answer_is_asked_for():
         "add_alias", "close", "compact", "declare_predicate", "forget_entity", "import_lines",
         "import_memories", "maintain",
         "import_store", "reembed", "reflect_async", "reflect_every", "rekey",
-        "wipe",
+        "wipe", "forget_evidence",
     }  # fmt: skip
