@@ -165,24 +165,6 @@ def test_what_is_no_file_of_memories_is_refused(memory, file, text):
     assert memory.count() == 0
 
 
-@pytest.mark.parametrize(
-    "bad", ['{"content": "x", "content": "y"}', '{"content": "x", "metadata": {"a": 1, "a": 2}}']
-)
-@pytest.mark.parametrize(
-    ("before", "after", "where"),
-    [
-        ("", "\n", "line 1"),
-        ('{"id": "a", "content": "x"}\n\n', "", "line 3"),
-        ('{\n"memories": [', "]}", "the file from line 1 on"),
-    ],
-)
-def test_a_name_that_comes_twice_is_refused(memory, file, bad, before, after, where):
-    file.write_text(before + bad + after)
-    with pytest.raises(InvalidArgument, match=f"{where} names a member of an object twice"):
-        memory.import_memories(file)
-    assert memory.count() == 0
-
-
 def test_lines_with_a_version_of_their_own_are_no_document(memory, file):
     rows = [{"id": str(n), "content": "x", "version": "2"} for n in range(2)]
     file.write_text("\n".join(json.dumps(row) for row in rows))
@@ -194,7 +176,7 @@ def test_lines_with_a_version_of_their_own_are_no_document(memory, file):
     [
         ('{"id": "a"}\n{"id": "b", "content": "x"}', "line 1 "),
         ('\n{"id": "a"}\n', "line 2 "),
-        ('\n\n{"id": "a", "content": \n', "the file from line 3 on "),
+        ('\n\n{"id": "a", "content": \n', "neither line 3 "),
         ('{"id": "a", "content": "x"}\n{"id": "b"}', "line 2.content"),
         ('{"id": "a", "content": "x"}\n\n[]', "line 3 "),
     ],
@@ -238,6 +220,24 @@ def test_each_path_is_looked_up_once_and_outside_the_transaction(
     monkeypatch.undo()
     with Ledger(path) as ledger:
         assert {one.id for one in ledger.recent(str(tmp_path / "real"))} == {"m0", "m1", "m2"}
+
+
+@pytest.mark.parametrize(
+    "bad", ['{"content": "x", "content": "y"}', '{"content": "x", "metadata": {"a": 1, "a": 2}}']
+)
+@pytest.mark.parametrize(
+    ("before", "after", "where"),
+    [
+        ("", "\n", "line 1"),
+        ('{"id": "a", "content": "x"}\n\n', "", "line 3"),
+        ('{\n"memories": [', "]}", "the file"),
+    ],
+)
+def test_a_name_that_comes_twice_is_refused(memory, file, bad, before, after, where):
+    file.write_text(before + bad + after)
+    with pytest.raises(InvalidArgument, match=f"{where} names a member of an object twice"):
+        memory.import_memories(file)
+    assert memory.count() == 0
 
 
 def test_an_id_is_there_once(memory, write):

@@ -14,6 +14,7 @@ import numpy as np
 
 from engram.storage import uids
 from engram.storage.fact_records import Evidence, FactSource, to_fact
+from engram.storage.ownership import OF_FACTS
 from engram.storage.standing import OPEN_FACT
 
 if TYPE_CHECKING:
@@ -95,8 +96,8 @@ class Facts:
         """
         self._connection.execute(
             "INSERT INTO fact (uid, agent, subject, predicate, object, valid_from, valid_to,"
-            " recorded_at, confidence, reflection, shared, quarantined, project_path)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " recorded_at, confidence, reflection, shared, quarantined)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 uids.to_stored(new.uid),
                 self._agents.add(agent),
@@ -110,7 +111,6 @@ class Facts:
                 new.reflection,
                 int(new.shared),
                 int(new.quarantined or self._quarantined(new.sources)),
-                self._project(new.sources),
             ),
         )
         key = self._connection.last_id
@@ -122,21 +122,10 @@ class Facts:
                 for place, s in enumerate(new.sources)
             ),
         )
+        self._connection.execute(f"{OF_FACTS} WHERE id = ?", (key,))
         self._projects.add_facts(key, key)
         self._changes.add("assert", key, key, new.recorded_at if at is None else at)
         return key
-
-    def _project(self, sources: Iterable[FactSource]) -> str | None:
-        """Return the project that all episodes name from which a fact came, None without one."""
-        episodes = [s.episode for s in sources if s.episode is not None]
-        if not episodes:
-            return None
-        [(same, project)] = self._connection.execute(
-            "SELECT count(*) = count(e.project_path) AND min(e.project_path) = max(e.project_path),"
-            " min(e.project_path) FROM carray(?) AS k CROSS JOIN episode AS e ON e.id = k.value",
-            (apsw.carray(np.array(episodes, dtype=np.int64)),),
-        )
-        return project if same else None
 
     def _quarantined(self, sources: Iterable[FactSource]) -> bool:
         episodes = [s.episode for s in sources if s.episode is not None]

@@ -15,12 +15,13 @@ _BLOCK: Final = 1_000
 """Episodes read at a time."""
 
 _NAMES_OWNER: Final = " OR ".join(f"metadata -> '$.{key}' IS NOT NULL" for key in OWNER_KEYS)
-_OF_FACTS: Final = (
+OF_FACTS: Final = (
     "UPDATE fact SET project_path = ("
     " SELECT iif(count(*) = count(e.project_path)"
     " AND min(e.project_path) = max(e.project_path), min(e.project_path), NULL)"
     " FROM fact_source AS s CROSS JOIN episode AS e ON e.id = s.episode WHERE s.fact = fact.id)"
 )
+"""SQL: a fact belongs to the project that all episodes name from which it came, or to none."""
 
 
 def decide(connection: Connection) -> None:
@@ -38,7 +39,7 @@ def decide(connection: Connection) -> None:
             "UPDATE episode SET project_path = ?, project_conflict = ? WHERE id = ?",
             [(owner.project, int(owner.conflict), key) for owner, key in owners],
         )
-    connection.execute(_OF_FACTS)
+    connection.execute(OF_FACTS)
     Projects(connection).fill()
 
 

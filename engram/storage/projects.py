@@ -108,7 +108,7 @@ class Projects:
         self._connection.executemany(
             "DELETE FROM project_memory"
             " WHERE project = ? AND kind = ? AND recorded_at = ? AND uid = ? AND memory = ?",
-            list(rows),
+            rows,
         )
 
     def _episodes(self, chosen: str, bindings: dict[str, object]) -> Iterator[_Row]:

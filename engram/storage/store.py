@@ -196,8 +196,7 @@ class Store:
 
     def remove_observation(self, observation: str, now: int) -> bool:
         """Erase a check observation, by its public id; return whether it was there."""
-        removed = Observations(self._connection).remove(observation)
-        if removed:
+        if removed := Observations(self._connection).remove(observation):
             self.changed("forget_text", 0, 0, now)
         return removed
 

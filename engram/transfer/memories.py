@@ -80,7 +80,13 @@ def _beginning(file: IO[bytes]) -> tuple[str | None, Any]:
         raise
     except InvalidArgument:
         file.seek(0)
-        return None, parse(file.read(), f"the file from {where} on")
+    try:
+        return None, parse(file.read(), "the file")
+    except NamedTwiceError:
+        raise
+    except InvalidArgument:
+        message = f"neither {where} nor the file as a whole is JSON"
+        raise InvalidArgument(message, "NaN and infinities are not JSON either") from None
 
 
 def _filled(file: IO[bytes]) -> Iterator[tuple[str, bytes]]:

@@ -218,7 +218,7 @@ CALLS = {
     "facts": lambda m, _: m.facts(),
     "forget": lambda m, _: m.forget("x"),
     "forget_entity": lambda m, _: m.forget_entity("Ann"),
-    "forget_evidence": lambda m, _: m.forget_evidence("x"),
+    "forget_evidence": lambda m, _: m.forget_evidence("evidence-x"),
     "forget_fact": lambda m, _: m.forget_fact("x"),
     "get": lambda m, _: m.get("x"),
     "import_json": lambda m, folder: m.import_json(folder / "old.json"),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
+
 import pytest
 
 from engram import StubLLMAdapter
 from engram.ledger import Ledger
+from engram.storage.projects import containing, digest
 
 
 @pytest.fixture
@@ -90,3 +93,19 @@ def test_totals_count_facts_as_memories_and_whom_they_are_about(memory, ledger):
     totals = ledger.totals()
     assert totals.layers == {"episodic": 1, "semantic": 4}
     assert (totals.entities, totals.relationships) == (3, 3)
+
+
+@pytest.mark.parametrize("path", ["/", "/a", "/a/b.md", "/ä/b c/漢", "/x" * 2048])
+def test_a_file_is_in_every_folder_above_it(path):
+    parents = [path, *map(str, PurePosixPath(path).parents)]
+    assert sorted(containing(path)) == sorted({digest(parent) for parent in parents})
+
+
+def test_a_path_that_leads_to_one_too_long_is_nobodys(memory, ledger, tmp_path):
+    """What `remember` takes has to come back from an export."""
+    deep = tmp_path.joinpath(*["x" * 200] * 18)
+    (tmp_path / "link").symlink_to(deep)
+    uid = memory.remember("far away", source_path=f"{tmp_path}/link/{'y' * 250}/{'z' * 250}")
+    assert ledger.recent(str(tmp_path)) == []
+    assert memory.get(uid).content == "far away"
+    assert memory.check() == []
