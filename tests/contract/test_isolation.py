@@ -211,5 +211,5 @@ def test_every_answer_is_asked_for():
         "import_lines",
         "import_memories", "maintain",
         "import_store", "reembed", "reflect_async", "reflect_every", "rekey",
-        "wipe", "forget_evidence",
+        "wipe",
     }  # fmt: skip
