@@ -219,6 +219,7 @@ CALLS = {
     "forget": lambda m, _: m.forget("x"),
     "forget_entity": lambda m, _: m.forget_entity("Ann"),
     "forget_fact": lambda m, _: m.forget_fact("x"),
+    "forget_evidence": lambda m, _: m.forget_evidence("x"),
     "get": lambda m, _: m.get("x"),
     "import_json": lambda m, folder: m.import_json(folder / "old.json"),
     "import_lines": lambda m, folder: m.import_lines(folder / "old.jsonl"),

@@ -207,7 +207,7 @@ def test_every_answer_is_asked_for():
     public = {name for name in dir(Engram) if name[0] != "_" and callable(getattr(Engram, name))}
     covered = {*CALLS, "list_agents", "counts", "model", "check", "decay", "prune"}
     assert public - covered == {
-        "add_alias", "close", "compact", "declare_predicate", "forget_entity", "import_lines",
-        "import_memories", "maintain",
+        "add_alias", "close", "compact", "declare_predicate", "forget_entity", "forget_evidence",
+        "import_lines", "import_memories", "maintain",
         "import_store", "reembed", "reflect_async", "reflect_every", "rekey",
     }  # fmt: skip
