@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from engram import arguments
 from engram.arguments import MAX_RESULTS
-from engram.errors import InvalidArgument, InvalidSettings, InvalidType, NotFound
+from engram.errors import Busy, InvalidArgument, InvalidSettings, InvalidType, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -103,6 +104,11 @@ class Searching:
             yield self._memory
         except (InvalidArgument, InvalidType, NotFound) as error:
             raise InvalidSettings(error.message, error.hint) from error
+        except sqlite3.Error as error:
+            # A store that failed once is opened anew, unless it was only busy.
+            if not isinstance(error, Busy):
+                self.close()
+            raise
 
 
 def _row(hit: SearchHit) -> dict[str, object]:

@@ -217,3 +217,20 @@ def test_an_encrypted_store_is_read_with_its_key_alone(path, start, project, tmp
     assert contents(worker, project) == ["tea"]
     worker.result("checkpoint", project_id=project, task="t", summary="canary")
     assert b"canary" not in path.read_bytes() + path.with_name(f"{path.name}-wal").read_bytes()
+
+
+def test_a_store_that_was_damaged_is_searched_again_once_it_is_mended(path, start):
+    made(path, "the tea is in the pot")
+    good = path.read_bytes()
+    worker = start()
+    [hit] = worker.result("search", query="the tea is in the pot")
+    worker.result("status")
+    with path.open("r+b") as file:
+        file.write(b"x" * len(good))
+    assert worker.code("search", query="where is the tea?") == "operation_failed"
+    for end in ("-wal", "-shm"):
+        path.with_name(path.name + end).unlink(missing_ok=True)
+    with path.open("r+b") as file:
+        file.write(good)
+        file.truncate(len(good))
+    assert worker.result("search", query="where is the tea?")[0]["id"] == hit["id"]

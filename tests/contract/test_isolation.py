@@ -208,8 +208,7 @@ def test_every_answer_is_asked_for():
     covered = {*CALLS, "list_agents", "counts", "model", "check", "decay", "prune"}
     assert public - covered == {
         "add_alias", "close", "compact", "declare_predicate", "forget_entity", "forget_evidence",
-        "import_lines",
-        "import_memories", "maintain",
+        "import_lines", "import_memories", "maintain",
         "import_store", "reembed", "reflect_async", "reflect_every", "rekey",
         "wipe",
     }  # fmt: skip
