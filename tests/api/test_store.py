@@ -220,7 +220,8 @@ def test_an_encrypted_store_is_read_with_its_key_alone(path, start, project, tmp
 
 
 def test_a_store_that_was_damaged_is_searched_again_once_it_is_mended(path, start):
-    made(path, "the tea is in the pot")
+    with Engram(path) as memory:  # a model that the process has too
+        memory.observe("the tea is in the pot")
     good = path.read_bytes()
     worker = start()
     [hit] = worker.result("search", query="the tea is in the pot")
