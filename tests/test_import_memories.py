@@ -19,7 +19,7 @@ from stand_ins import WordEmbedder
 from engram import Engram, paths
 from engram.errors import EngramError, InvalidArgument, InvalidType
 from engram.ledger import Ledger
-from engram.transfer.memories import form_of
+from engram.transfer.forms import form_of
 
 Memory = dict[str, Any]
 CANARY = "kanarienvogel"

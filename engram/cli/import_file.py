@@ -79,7 +79,7 @@ def _form_of(src: str, file_format: str) -> str:
     with Path(src).open("rb") as file:
         if file_format != "auto":
             return file_format
-        from engram.transfer.memories import form_of  # noqa: PLC0415 - it imports NumPy
+        from engram.transfer.forms import form_of  # noqa: PLC0415 - it imports NumPy
 
         return form_of(file)
 

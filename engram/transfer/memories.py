@@ -11,7 +11,7 @@ import binascii
 import hashlib
 import uuid
 from collections.abc import Mapping
-from typing import IO, TYPE_CHECKING, Any, Final, Literal
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -23,9 +23,9 @@ from engram.provenance import DEFAULT_PROVENANCE, TRUSTED_PROVENANCE
 from engram.storage.graph import MENTIONS
 from engram.storage.lifecycle import EVIDENCE
 from engram.storage.projects import FACT
-from engram.transfer.lines import FORMAT
+from engram.transfer.forms import beginning, filled
 from engram.transfer.rows import Row
-from engram.transfer.strict_json import NamedTwiceError, items, members, parse
+from engram.transfer.strict_json import items, members, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,55 +43,6 @@ _LONGEST = 200
 _TYPE_OF_KIND = {"factual": "fact", "procedural": "procedure", "experiential": "narrative"}
 _TYPE_OF_LAYER = {"semantic": "fact", "procedural": "procedure"}
 _LARGEST_WEIGHT = 1e9
-
-
-def form_of(file: IO[bytes]) -> Literal["lines", "json", "memories"]:
-    """Say which of the files that can be imported this is, by what is in it.
-
-    Returns:
-        "lines" and "json" for what `export_lines` and `export_json` write, else "memories".
-
-    Raises:
-        InvalidArgument: It is none of them.
-    """
-    value = _beginning(file)[1]
-    if isinstance(value, dict):
-        if value.get("format") == FORMAT:
-            return "lines"
-        if "engram_export_version" in value:
-            return "json"
-        if "memories" in value or "content" in value:
-            return "memories"
-    message = "the file holds no memories that can be imported"
-    raise InvalidArgument(message, "see `engram import --help` for what can")
-
-
-def _beginning(file: IO[bytes]) -> tuple[str | None, Any]:
-    """Return which line a file begins with and its value; None and the file's if it is no JSON.
-
-    Raises:
-        InvalidArgument: Neither is JSON.
-    """
-    file.seek(0)
-    where, first = next(_filled(file), ("line 1", b""))
-    try:
-        return where, parse(first, where)
-    except NamedTwiceError:
-        raise
-    except InvalidArgument:
-        file.seek(0)
-    try:
-        return None, parse(file.read(), "the file")
-    except NamedTwiceError:
-        raise
-    except InvalidArgument:
-        message = f"neither {where} nor the file as a whole is JSON"
-        raise InvalidArgument(message, "NaN and infinities are not JSON either") from None
-
-
-def _filled(file: IO[bytes]) -> Iterator[tuple[str, bytes]]:
-    """Yield the lines of a file that are not blank, with their places."""
-    return ((f"line {at}", line) for at, line in enumerate(file, start=1) if line.strip())
 
 
 class MemoryFile:
@@ -116,7 +67,7 @@ class MemoryFile:
         self._model = model
         # The second pass is inside a write transaction, and has to say what the first one said.
         self._paths = Resolver()
-        where, value = _beginning(file)
+        where, value = beginning(file)
         first = members(value, where or "the document")
         self._document = first if where is None or "memories" in first else None
         if self._document is None and "content" not in first:
@@ -157,7 +108,7 @@ class MemoryFile:
 
     def _lines(self) -> Iterator[tuple[str, bytes]]:
         self._file.seek(0)
-        return _filled(self._file)
+        return filled(self._file)
 
     def _memories(self) -> Iterator[tuple[str, Any]]:
         if self._document is None:
