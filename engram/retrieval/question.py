@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -113,4 +114,5 @@ def _spellings(name: str) -> tuple[str, ...]:
     """Return a name in the cases it may be kept in; of ASCII letters the store sees to that."""
     if name.isascii():
         return (name,)
-    return name, name.lower(), name.title(), name.upper()
+    composed = unicodedata.normalize("NFC", name)
+    return name, composed, composed.lower(), composed.title(), composed.upper()

@@ -26,6 +26,10 @@ QUARANTINED: Final = 8
 _ORIGIN: Final = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(_SOURCES))
 
 
+_UNKNOWN: Final = _SOURCES.index(UNKNOWN_PROVENANCE)
+"""Where it came from of what says nothing that is known: a damaged row."""
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnBatch:
     """Some episodes, in insertion order.
@@ -71,7 +75,7 @@ class Columns:
         """
         cursor = self._connection.execute(
             "SELECT e.id, coalesce(e.agent, -1), e.occurred_at,"  # noqa: S608
-            f" CASE e.provenance {_ORIGIN} END + {QUARANTINED} * e.quarantined,"
+            f" coalesce(CASE e.provenance {_ORIGIN} END, {_UNKNOWN}) + {QUARANTINED} * e.quarantined,"
             " e.salience, e.emotional_valence"
             " FROM episode AS e WHERE e.id BETWEEN ? AND ? ORDER BY e.id",
             (first, last),

@@ -52,10 +52,10 @@ class Holdings:
         """
         one = self._connection.execute
         rows: Any = one(
-            "SELECT layer, count(*) FROM episode WHERE layer <> 'episodic'"
+            "SELECT CAST(layer AS BLOB), count(*) FROM episode WHERE layer <> 'episodic'"
             " AND forgotten_at IS NULL GROUP BY layer ORDER BY layer"
         )
-        layers: dict[str, int] = dict(rows)
+        layers: dict[str, int] = {layer.decode(errors="replace"): n for layer, n in rows}
         forgotten: int = one(
             "SELECT count(*) FROM episode AS e WHERE e.forgotten_at IS NOT NULL"  # noqa: S608
             f" AND {UNAVAILABLE.format('e')} IS NOT NULL"

@@ -7,28 +7,31 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from engram.storage import uids
 from engram.storage.importance import IMPORTANCE, JOIN, from_stored
 from engram.storage.projects import FACT
-from engram.storage.standing import ACTIVE_FACT, INELIGIBLE
+from engram.storage.standing import ACTIVE_FACT, INELIGIBLE, READABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from engram.storage.connection import Connection
 
+_UNKNOWN_SHARE: Final = 0.5
+
 Standing = Literal["eligible", "inactive", "forgotten"]
 
 _STANDING: Final = (
     "CASE WHEN e.forgotten_at IS NOT NULL THEN 'forgotten'"
-    f" WHEN {INELIGIBLE.format('e')} THEN 'inactive'"
+    f" WHEN {INELIGIBLE.format('e')} OR NOT {READABLE.format('e')} THEN 'inactive'"
     " ELSE 'eligible' END"
 )
 _EPISODES: Final = (
-    f"SELECT e.id, e.uid, {_STANDING}, CAST(e.content AS BLOB), CAST(e.layer AS BLOB),"  # noqa: S608
-    f" CAST(e.memory_type AS BLOB), {IMPORTANCE}, e.recorded_at"
+    f"SELECT e.id, {uids.TYPED.format('e')}, {_STANDING}, CAST(e.content AS BLOB),"  # noqa: S608
+    f" CAST(e.layer AS BLOB), CAST(e.memory_type AS BLOB), {IMPORTANCE}, e.recorded_at"
     f" FROM json_each(?) AS k CROSS JOIN episode AS e ON e.id = k.value {JOIN}"
 )
 _FACT_STANDING: Final = f"iif({ACTIVE_FACT.format('f')}, 'eligible', 'inactive')"
@@ -39,7 +42,7 @@ _STANDINGS: Final = (
     " CROSS JOIN fact AS f ON f.id = k.value"
 )
 _FACTS: Final = (
-    f"SELECT f.id, f.uid, {_FACT_STANDING},"  # noqa: S608
+    f"SELECT f.id, {uids.TYPED.format('f')}, {_FACT_STANDING},"  # noqa: S608
     " CAST(concat_ws(' ', f.subject, f.predicate, f.object) AS BLOB), f.confidence, f.recorded_at"
     " FROM json_each(:facts) AS k CROSS JOIN fact AS f ON f.id = k.value"
 )
@@ -87,31 +90,29 @@ class Memories:
         episodes, facts = _apart(keys)
         found: dict[int, Memory] = {}
         rows: Any = self._connection.execute(_EPISODES, (episodes,))
-        for key, uid, standing, content, layer, kind, stored, recorded in rows:
-            importance = min(max(from_stored(stored), 0.0), 1.0)
-            with suppress(UnicodeDecodeError):
+        for key, form, uid, standing, content, layer, kind, stored, recorded in rows:
+            with suppress(ValueError):
                 found[key] = Memory(
                     key,
-                    uids.from_stored(uid),
+                    uids.from_typed(form, uid),
                     standing,
                     content.decode(),
                     layer.decode(),
                     kind.decode(),
-                    importance,
+                    _share(from_stored(stored)),
                     recorded,
                 )
         rows = self._connection.execute(_FACTS, {"facts": facts, "now": now})
-        for key, uid, standing, content, confidence, recorded in rows:
-            public = FACT + uids.from_stored(uid)
-            with suppress(UnicodeDecodeError):
+        for key, form, uid, standing, content, confidence, recorded in rows:
+            with suppress(ValueError):
                 found[-key] = Memory(
                     -key,
-                    public,
+                    FACT + uids.from_typed(form, uid),
                     standing,
                     content.decode(),
                     "semantic",
                     "fact",
-                    confidence,
+                    _share(confidence),
                     recorded,
                 )
         return found
@@ -126,6 +127,11 @@ class Memories:
             _STANDINGS, {"episodes": episodes, "facts": facts, "now": now}
         )
         return dict(rows)
+
+
+def _share(value: float) -> float:
+    """Return a number as a share: in a damaged file it can be any, or none."""
+    return min(max(value, 0.0), 1.0) if isfinite(value) else _UNKNOWN_SHARE
 
 
 def _apart(keys: Iterable[int]) -> tuple[str, str]:

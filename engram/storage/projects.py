@@ -11,7 +11,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from engram.storage import uids
-from engram.storage.standing import ACTIVE_FACT, INELIGIBLE
+from engram.storage.standing import ACTIVE_FACT, INELIGIBLE, READABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -35,10 +35,12 @@ _Row = tuple[bytes, int, int, bytes | str, int]
 
 # As bytes: to SQLite's functions on text a NUL is its end.
 _CONTEXT = (
-    "SELECT e.id, e.uid, substr(CAST(e.content AS BLOB), 1, :bytes), CAST(e.layer AS BLOB),"  # noqa: S608
-    " CAST(e.memory_type AS BLOB), e.recorded_at"
+    f"SELECT e.id, {uids.TYPED.format('e')}, substr(CAST(e.content AS BLOB), 1, :bytes),"  # noqa: S608
+    " CAST(e.layer AS BLOB), CAST(e.memory_type AS BLOB), e.recorded_at"
     " FROM json_each(:episodes) AS k CROSS JOIN episode AS e ON e.id = k.value"
-    " UNION ALL SELECT -f.id, f.uid, substr(CAST(concat_ws(' ', f.subject, f.predicate, f.object)"
+    f" WHERE {READABLE.format('e')}"
+    f" UNION ALL SELECT -f.id, {uids.TYPED.format('f')},"
+    " substr(CAST(concat_ws(' ', f.subject, f.predicate, f.object)"
     " AS BLOB), 1, :bytes), CAST('semantic' AS BLOB), CAST('fact' AS BLOB), f.recorded_at"
     " FROM json_each(:facts) AS k CROSS JOIN fact AS f ON f.id = k.value"
     f" WHERE {ACTIVE_FACT.format('f')}"
@@ -167,11 +169,13 @@ class Projects:
 
     def _of_kind(self, project: str, kind: int) -> Iterator[tuple[int, str, int]]:
         rows: Any = self._connection.execute(
-            "SELECT recorded_at, uid, memory FROM project_memory WHERE project = ? AND kind = ?"
-            " ORDER BY recorded_at DESC, uid",
+            f"SELECT p.recorded_at, {uids.TYPED.format('p')}, p.memory FROM project_memory AS p"  # noqa: S608
+            " WHERE p.project = ? AND p.kind = ? ORDER BY p.recorded_at DESC, p.uid",
             (digest(project), kind),
         )
-        return ((-recorded_at, _public(uid, key), key) for recorded_at, uid, key in rows)
+        for recorded_at, form, uid, key in rows:
+            with suppress(ValueError):
+                yield -recorded_at, _public(form, uid, key), key
 
     def _read(self, keys: Sequence[int], excerpt: int, now: int) -> dict[int, ProjectMemory]:
         """Return memories by their keys; those whose text is damaged are left out."""
@@ -183,12 +187,12 @@ class Projects:
         }
         found: dict[int, ProjectMemory] = {}
         rows: Any = self._connection.execute(_CONTEXT, bindings)
-        for key, uid, content, layer, kind, recorded_at in rows:
-            with suppress(UnicodeDecodeError):
+        for key, form, uid, content, layer, kind, recorded_at in rows:
+            with suppress(ValueError):
                 # The last character may be cut in two, which is no damage.
                 text = getincrementaldecoder("utf-8")().decode(content or b"")
                 found[key] = ProjectMemory(
-                    _public(uid, key),
+                    _public(form, uid, key),
                     text[:excerpt],
                     len(text) > excerpt,
                     layer.decode(),
@@ -198,8 +202,8 @@ class Projects:
         return found
 
 
-def _public(uid: bytes | str, key: int) -> str:
-    return uids.from_stored(uid) if key > 0 else FACT + uids.from_stored(uid)
+def _public(form: str, uid: bytes | None, key: int) -> str:
+    return uids.from_typed(form, uid) if key > 0 else FACT + uids.from_typed(form, uid)
 
 
 def digest(path: str) -> bytes:

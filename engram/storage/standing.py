@@ -17,6 +17,15 @@ AVAILABLE: Final = f"e.id NOT IN {HIDDEN}"
 INELIGIBLE: Final = f"({UNAVAILABLE} IS NOT NULL OR {{0}}.quarantined)"
 """SQL over an episode: whether nothing may show it unasked."""
 
+READABLE: Final = (
+    "({0}.metadata IS NULL OR iif(json_valid({0}.metadata),"
+    " json_type({0}.metadata) = 'object', FALSE))"
+)
+"""SQL over an episode at hand: whether its metadata are what they should be.
+
+Of one where they are not, nobody knows whose it is.
+"""
+
 OPEN_FACT: Final = "({0}.valid_to IS NULL AND {0}.superseded_at IS NULL)"
 """SQL over a fact: whether neither its valid nor its known time ends, as supersession asks."""
 

@@ -78,3 +78,19 @@ def from_stored(value: bytes | str) -> str:
         return value
     digits = value.hex()
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+TYPED = "typeof({0}.uid), CAST({0}.uid AS BLOB)"
+"""SQL of what `from_typed` reads, over a row with a uid: in a damaged file it can be anything."""
+
+
+def from_typed(kind: str, value: bytes | None) -> str:
+    """Return the public id of a stored one, given what `TYPED` selects.
+
+    Raises:
+        ValueError: It is no id.
+    """
+    if value is None or kind not in {"blob", "text"}:
+        message = "a stored id is damaged"
+        raise ValueError(message)
+    return from_stored(value if kind == "blob" else value.decode())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 import pytest
+from damage import ROW, damage
 
 from engram import StubLLMAdapter
 from engram.ledger import Ledger
@@ -131,11 +132,10 @@ def test_an_excerpt_is_cut_by_characters_whatever_they_are(
     assert (one.content, one.truncated) == (shown_text, truncated)
 
 
-@pytest.mark.parametrize("column", ["content", "layer", "memory_type"])
-def test_a_damaged_memory_costs_a_project_no_other(memory, ledger, column):
+@pytest.mark.parametrize("wrong", [name for name in ROW if "provenance" not in name])
+def test_a_damaged_memory_costs_a_project_no_other(memory, ledger, wrong):
     kept = remember(memory, "tea", "/p/a")
     remember(memory, "coffee", "/p/a")
-    memory._store._connection.execute(
-        f"UPDATE episode SET {column} = CAST(x'ff41' AS TEXT) WHERE id = 2"
-    )
+    damage(memory, ROW[wrong])
     assert shown(ledger, "/p/a") == [(kept, "tea")]
+    assert sum(ledger.totals().layers.values()) == 2
