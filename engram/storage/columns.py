@@ -75,7 +75,8 @@ class Columns:
         """
         cursor = self._connection.execute(
             "SELECT e.id, coalesce(e.agent, -1), e.occurred_at,"  # noqa: S608
-            f" coalesce(CASE e.provenance {_ORIGIN} END, {_UNKNOWN}) + {QUARANTINED} * e.quarantined,"
+            f" coalesce(CASE e.provenance {_ORIGIN} END, {_UNKNOWN})"
+            f" + {QUARANTINED} * e.quarantined,"
             " e.salience, e.emotional_valence"
             " FROM episode AS e WHERE e.id BETWEEN ? AND ? ORDER BY e.id",
             (first, last),
