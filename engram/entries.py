@@ -28,12 +28,37 @@ LASTING: Final = 365 * 86_400.0
 MEMORY: Final = "memory:"
 """What a reference begins with that is looked up; every other one is only kept."""
 
+FORGET: Final = "forget"
+INVALIDATE: Final = "invalidate"
+RESTORE: Final = "restore"
+STATUS: Final = "status: "
+"""What stands before a status where it was given to a memory."""
+LONGEST_REASON: Final = 2000
+
 LONGEST_TASK: Final = 200
 LONGEST_SUMMARY: Final = 4000
 LONGEST_ITEM: Final = 500
 MOST_ITEMS: Final = 8
 
 _NAMED = ("producer", "check_type")
+
+
+def status(value: object, argument: str = "status") -> str:
+    """Return the status of a memory, checked: at most `LONGEST_LABEL` characters.
+
+    Raises:
+        InvalidArgument, InvalidType: It is refused.
+    """
+    return label(value, argument, LONGEST_LABEL)
+
+
+def reason(value: object, argument: str = "reason") -> str | None:
+    """Return why something was done to a memory, checked: at most `LONGEST_REASON` characters.
+
+    Raises:
+        InvalidArgument, InvalidType: It is refused.
+    """
+    return None if value is None else label(value, argument, LONGEST_REASON)
 
 
 class CheckpointTexts(NamedTuple):

@@ -146,6 +146,28 @@ BROKEN_KEPT = [
     ("episode", {"source_path": "/" * 5000}),
     ("lifecycle_change", {"memory": 5}),
     ("lifecycle_change", {"action": None}),
+    ("lifecycle_change", {"action": "erase"}),
+    ("lifecycle_change", {"action": "status: "}),
+    ("lifecycle_change", {"action": "status: " + "x" * 201}),
+    ("lifecycle_change", {"memory": ""}),
+    ("lifecycle_change", {"memory": "x" * 201}),
+    ("lifecycle_change", {"reason": ""}),
+    ("lifecycle_change", {"reason": "x" * 2001}),
+    ("lifecycle_change", {"at": -1}),
+    ("session_checkpoint", {"created_at": -1}),
+    ("session_checkpoint", {"updated_at": -1}),
+    ("check_observation", {"status": ""}),
+    ("check_observation", {"forgotten_at": -1}),
+    ("check_observation", {"stored_at": -1}),
+    ("episode", {"uid": ""}),
+    ("episode", {"uid": "x" * 201}),
+    ("episode", {"uid": "evidence-1"}),
+    ("episode", {"uid": "fact:1"}),
+    ("episode", {"status": ""}),
+    ("episode", {"status": "x" * 201}),
+    ("episode", {"forgotten_at": -1}),
+    ("episode", {"invalidated_at": -1}),
+    ("episode", {"occurred_at": -(10**17)}),
 ]
 
 
@@ -160,6 +182,32 @@ def test_records_of_a_ledger_are_checked(open_memory, clock, file, other, kind, 
     with pytest.raises((InvalidArgument, InvalidType), match=f"line {at + 1}"):
         other.import_lines(file)
     assert other.counts().episodes == 0
+
+
+def test_lines_bring_what_older_imports_brought(open_memory, file, other):
+    """Ids with space around them, and memories from before 1970."""
+    memory = open_memory()
+    document = {"engram_export_version": 1, "episodes": [
+        {"id": uid, "content": "x", "timestamp": "1899-12-31T00:00:00+00:00"}
+        for uid in (" spaced ", " ", "x" * 200)
+    ]}  # fmt: skip
+    file.write_text(json.dumps(document), encoding="utf-8")
+    memory.import_json(file)
+    memory.remember("a telegram", memory_id="old", created_at=-1e9)
+    memory.export_lines(file)
+    assert other.import_lines(file)["episode"] == 4
+    assert other.get(" spaced ").content == "x"
+
+
+@pytest.mark.parametrize("uid", ["", "x" * 201, "evidence-1", "fact:1"])
+def test_documents_bring_no_ids_of_other_things(open_memory, file, uid):
+    memory = open_memory()
+    episode = {"id": uid, "content": "x", "timestamp": "2024-05-01T10:00:00+00:00"}
+    file.write_text(
+        json.dumps({"engram_export_version": 1, "episodes": [episode]}), encoding="utf-8"
+    )
+    with pytest.raises(InvalidArgument, match=r"episodes\[0\]\.id"):
+        memory.import_json(file)
 
 
 def test_a_random_history_survives_lines(open_memory, clock, file, tmp_path):

@@ -152,12 +152,14 @@ class Transfer(Importing):
     def export_lines(
         self, dest: str | PathLike[str], *, progress: Progress | None = None
     ) -> dict[str, int]:
-        """Write all there is, losslessly, as JSON Lines, in constant memory.
+        """Write what a store holds, losslessly, as JSON Lines, in constant memory.
 
         Vectors, reflections, recalls, metadata, checkpoints and evidence included: importing the
-        file into an empty store and exporting that gives the same bytes. Plain text, also from an
-        encrypted store. An instance scoped to an agent exports what that agent sees, as in
-        `export_json`; checkpoints, evidence and histories of lifecycles are no agent's.
+        file into an empty store and exporting that gives the same bytes. Dormant events, and how
+        long memories rest, are not: they are a passing log of the searches of this store, which
+        only `backup` copies. Plain text, also from an encrypted store. An instance scoped to an
+        agent exports what that agent sees, as in `export_json`; checkpoints, evidence and histories
+        of lifecycles are no agent's.
 
         Args:
             dest: The file, replaced at once when all is written.

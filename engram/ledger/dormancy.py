@@ -11,6 +11,7 @@ from engram.config import DormantRecall
 from engram.errors import InvalidArgument, NotFound
 from engram.ledger.opening import Opening
 from engram.storage.dormancy import DormantEvent, micros
+from engram.transfer.strict_json import members, parse
 
 if TYPE_CHECKING:
     from engram.storage.ledger_store import LedgerStore
@@ -103,24 +104,16 @@ class DormantReview(Opening):
         now = self._now()
         with self._writing() as store:
             event = _event(store, event_id, settings, now)
-            if event is not None and event.memory_id is not None:
+            shown = None if event is None else _shown(store, event)
+            if event is not None and shown is not None:
                 store.dormancy.show(event, now, now + micros(settings.cooldown_days))
-                found = store.dormancy.content(event)
         # Raised after the transaction, so that what was pruned stays so.
-        if event is None:
-            raise _not_found()
-        if event.memory_id is None:
+        if event is not None and event.memory_id is None:
             message = "the event has no memory to inspect"
             raise InvalidArgument(message, "review tells them apart by their outcome")
-        return DormantMemory(
-            event_id,
-            event.memory_id,
-            found.content,
-            "active",
-            found.source_type,
-            found.metadata.get("source_trust"),
-            _connection(event),
-        )
+        if shown is None:
+            raise _not_found()
+        return shown
 
     def judge_dormant(
         self, event_id: str, category: str, *, settings: DormantRecall = _DEFAULTS
@@ -176,6 +169,26 @@ def _event(
 ) -> DormantEvent | None:
     store.dormancy.prune(settings, now)
     return store.dormancy.event(event_id)
+
+
+def _shown(store: LedgerStore, event: DormantEvent) -> DormantMemory | None:
+    """Return the memory of an event; None where it has none, or a damaged one."""
+    if event.memory_id is None or (found := store.dormancy.content(event)) is None:
+        return None
+    try:
+        metadata = members(parse(found.metadata, "metadata"), "metadata")
+        arguments.json_object(metadata, "metadata")
+    except InvalidArgument:
+        return None
+    return DormantMemory(
+        event.id,
+        event.memory_id,
+        found.content,
+        "active",
+        found.source_type,
+        metadata.get("source_trust"),
+        _connection(event),
+    )
 
 
 def _rest(category: str, settings: DormantRecall) -> int:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from engram.arguments import label
+from engram.entries import FORGET, INVALIDATE, LONGEST_LABEL, RESTORE, STATUS
+from engram.entries import reason as checked_reason
+from engram.entries import status as checked_status
 from engram.errors import InvalidArgument, NotFound
 from engram.ledger.opening import Opening
 from engram.storage.projects import FACT
@@ -14,9 +17,6 @@ if TYPE_CHECKING:
 
 ACTIVE: Final = "active"
 """The status of a memory that nobody gave another; every other one hides it."""
-
-_LONGEST = 200
-_LONGEST_REASON = 2000
 
 
 class MemoryLifecycle(Opening):
@@ -37,7 +37,7 @@ class MemoryLifecycle(Opening):
             InvalidArgument, InvalidType: An argument is refused.
             CannotOpen, NotAStore, Busy, StoreFull: The store cannot be written.
         """
-        self._change(memory_id, "forget", reason, {"forgotten_at": self._now()})
+        self._change(memory_id, FORGET, reason, {"forgotten_at": self._now()})
 
     def set_status(self, memory_id: str, status: str, *, reason: str | None = None) -> None:
         """Give a memory a status: any but "active" keeps it out of all searches and lists.
@@ -51,10 +51,10 @@ class MemoryLifecycle(Opening):
             NotFound, InvalidArgument, InvalidType, CannotOpen, NotAStore, Busy, StoreFull: As for
                 `hide`.
         """
-        given = label(status, "status", _LONGEST)
+        given = checked_status(status)
         self._change(
             memory_id,
-            f"status: {given}",
+            f"{STATUS}{given}",
             reason,
             {"status": None if given == ACTIVE else given},
         )
@@ -66,7 +66,7 @@ class MemoryLifecycle(Opening):
             NotFound, InvalidArgument, InvalidType, CannotOpen, NotAStore, Busy, StoreFull: As for
                 `hide`.
         """
-        self._change(memory_id, "invalidate", reason, {"invalidated_at": self._now()})
+        self._change(memory_id, INVALIDATE, reason, {"invalidated_at": self._now()})
 
     def restore(self, memory_id: str, *, reason: str | None = None) -> None:
         """Take back what `hide`, `set_status` and `invalidate` did.
@@ -80,7 +80,7 @@ class MemoryLifecycle(Opening):
         """
         self._change(
             memory_id,
-            "restore",
+            RESTORE,
             reason,
             {"forgotten_at": None, "invalidated_at": None, "status": None},
         )
@@ -103,7 +103,7 @@ class MemoryLifecycle(Opening):
         self, memory_id: str, action: str, reason: str | None, columns: dict[str, object]
     ) -> None:
         uid = _identifier(memory_id)
-        why = None if reason is None else label(reason, "reason", _LONGEST_REASON)
+        why = checked_reason(reason)
         with self._writing() as store:
             found: Found | None = store.lifecycle.find(uid)
             if found is None:
@@ -112,7 +112,7 @@ class MemoryLifecycle(Opening):
 
 
 def _identifier(value: object) -> str:
-    uid = label(value, "memory_id", _LONGEST)
+    uid = label(value, "memory_id", LONGEST_LABEL)
     if uid.startswith(FACT):
         message = "memory_id is that of a fact, and facts are superseded or erased, not hidden"
         raise InvalidArgument(message, "assert what holds in its place, or erase it")

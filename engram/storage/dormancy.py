@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import math
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from engram.storage import uids
 from engram.storage.standing import INELIGIBLE
+from engram.times import from_micros
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,10 +20,12 @@ if TYPE_CHECKING:
 DAY: Final = 86_400_000_000
 """A day in microseconds."""
 
+# Texts as bytes, for what is no UTF-8 would take the rows after it along.
 _EVENT = (
-    "SELECT d.id, d.sequence, d.created_at, e.uid, d.outcome, d.candidate_count, d.relevance,"
-    " d.bonus, d.dormant_days, d.overlap_count, d.query_term_count, d.shown_at, d.feedback,"
-    " d.feedback_at, d.rerank_score, d.algorithm"
+    "SELECT typeof(e.uid) = 'text', CAST(d.id AS BLOB), d.sequence, d.created_at,"
+    " CAST(e.uid AS BLOB), CAST(d.outcome AS BLOB), d.candidate_count, d.relevance,"
+    " d.bonus, d.dormant_days, d.overlap_count, d.query_term_count, d.shown_at,"
+    " CAST(d.feedback AS BLOB), d.feedback_at, d.rerank_score, CAST(d.algorithm AS BLOB)"
     " FROM dormant_event AS d LEFT JOIN episode AS e ON e.id = d.episode"
 )
 _OF_INELIGIBLE = (
@@ -75,11 +79,11 @@ class DormantEvent:
 
 
 class Content(NamedTuple):
-    """What there is to read of a memory."""
+    """What there is to read of a memory; its metadata are JSON that nobody has checked."""
 
     content: str
     source_type: str
-    metadata: dict[str, Any]
+    metadata: str
 
 
 class Dormancy:
@@ -106,30 +110,39 @@ class Dormancy:
         )
 
     def events(self, settings: DormantRecall, now: int, limit: int) -> list[DormantEvent]:
-        """Return the newest events that `prune` would leave, newest first; changes nothing."""
+        """Return the newest events that `prune` would leave, newest first; changes nothing.
+
+        Damaged ones are left out.
+        """
         rows = self._connection.execute(
             f"{_EVENT} WHERE d.created_at >= ?"
             f" AND (d.episode IS NULL OR NOT {INELIGIBLE.format('e')})"
             " ORDER BY d.sequence DESC LIMIT ?",
-            (_oldest(settings, now), min(limit, settings.log_max_events)),
+            (_oldest(settings, now), settings.log_max_events),
         )
-        return list(_events(rows))
+        return list(islice(_events(rows), limit))
 
     def event(self, event_id: str) -> DormantEvent | None:
-        """Return an event, None where there is none of this id; `prune` first."""
+        """Return an event, None where none has this id or it is damaged; `prune` first."""
         rows = self._connection.execute(f"{_EVENT} WHERE d.id = ?", (event_id,))
         return next(_events(rows), None)
 
-    def content(self, event: DormantEvent) -> Content:
-        """Return what there is to read of the memory of an event that has one."""
+    def content(self, event: DormantEvent) -> Content | None:
+        """Return what there is to read of the memory of an event that has one.
+
+        None where a text of it is damaged.
+        """
         row: Any = self._connection.execute(
-            "SELECT e.content, coalesce(e.source_type, e.provenance), e.metadata"
+            "SELECT CAST(e.content AS BLOB), CAST(coalesce(e.source_type, e.provenance) AS BLOB),"
+            " CAST(coalesce(e.metadata, '{}') AS BLOB)"
             " FROM dormant_event AS d CROSS JOIN episode AS e ON e.id = d.episode"
             " WHERE d.sequence = ?",
             (event.sequence,),
         ).get
-        content, source_type, metadata = row
-        return Content(content, source_type, {} if metadata is None else json.loads(metadata))
+        try:
+            return Content(*(text.decode() for text in row))
+        except UnicodeDecodeError:
+            return None
 
     def show(self, event: DormantEvent, now: int, cooldown_until: int) -> None:
         """Note that the memory of an event was read here, and let it rest at least until then."""
@@ -193,11 +206,34 @@ def _oldest(settings: DormantRecall, now: int) -> int:
 
 
 def _events(rows: Any) -> Iterator[DormantEvent]:
-    for row in rows:
+    """Yield the events of rows, but for those that are damaged."""
+    for textual, *row in rows:
         values: dict[str, Any] = dict(zip(DormantEvent.__slots__, row, strict=True))
-        for name in ("created_at", "shown_at", "feedback_at"):
-            if values[name] is not None:
-                values[name] /= 1e6
-        if values["memory_id"] is not None:
-            values["memory_id"] = uids.from_stored(values["memory_id"])
-        yield DormantEvent(**values)
+        given = {name for name, value in values.items() if value is not None}
+        try:
+            for name in given & {"id", "outcome", "feedback", "algorithm"}:
+                values[name] = values[name].decode()
+            for name in given & {"created_at", "shown_at", "feedback_at"}:
+                values[name] = from_micros(values[name]).timestamp()
+            if uid := values["memory_id"]:
+                values["memory_id"] = uids.from_stored(uid.decode() if textual else uid)
+        except (UnicodeDecodeError, OverflowError):
+            continue
+        event = DormantEvent(**values)
+        if _measured(event):
+            yield event
+
+
+def _measured(event: DormantEvent) -> bool:
+    """Say whether an event's numbers are finite, and all there if it has a memory."""
+    numbers = (
+        event.relevance,
+        event.bonus,
+        event.dormant_days,
+        event.overlap_count,
+        event.query_term_count,
+        event.rerank_score,
+    )
+    return all(
+        event.memory_id is None if number is None else math.isfinite(number) for number in numbers
+    )

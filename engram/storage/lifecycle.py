@@ -19,6 +19,16 @@ if TYPE_CHECKING:
 EVIDENCE: Final = "evidence-"
 """What the id of a check observation begins with."""
 
+# What stands between texts keeps two damaged ones from making a sound one.
+_EPISODE_TEXTS: Final = (
+    "concat_ws(' ', e.content, e.layer, e.memory_type, e.source_type, e.status, e.metadata)"
+)
+_FACT_TEXTS: Final = "concat_ws(' ', f.subject, f.predicate, f.object)"
+_METADATA_HOLDS: Final = (
+    "iif(e.metadata IS NULL, TRUE, iif(json_valid(e.metadata), json_type(e.metadata) = 'object',"
+    " FALSE))"
+)
+
 Table = Literal["episode", "check_observation"]
 
 
@@ -103,9 +113,10 @@ class Lifecycle:
         return [(action, reason, at) for action, reason, at in rows]
 
     def source_state(self, memory: str, now: int) -> str | None:
-        """Say what keeps a memory from being a source: "missing", "forgotten" or "inactive".
+        """Say what keeps a memory from being a source, None when nothing does.
 
-        None when nothing does. Check observations are looked at elsewhere.
+        It is "missing", "forgotten", "unavailable" (its row is damaged) or "inactive", the first
+        that holds. Check observations are looked at elsewhere.
 
         Args:
             memory: Its public id.
@@ -114,20 +125,36 @@ class Lifecycle:
         if memory.startswith(FACT):
             return self._fact_state(memory.removeprefix(FACT), now)
         row = self._connection.execute(
-            f"SELECT e.forgotten_at IS NOT NULL, {INELIGIBLE.format('e')}"  # noqa: S608
-            " FROM episode AS e WHERE e.uid = ?",
+            f"SELECT e.forgotten_at IS NOT NULL, {INELIGIBLE.format('e')},"  # noqa: S608
+            f" {_METADATA_HOLDS}, CAST({_EPISODE_TEXTS} AS BLOB) FROM episode AS e WHERE e.uid = ?",
             (uids.to_stored(memory),),
         ).fetchone()
         if row is None:
             return "missing"
-        forgotten, inactive = row
-        return "forgotten" if forgotten else "inactive" if inactive else None
+        forgotten, inactive, holds, texts = row
+        if forgotten:
+            return "forgotten"
+        if not (holds and _readable(texts)):
+            return "unavailable"
+        return "inactive" if inactive else None
 
     def _fact_state(self, fact: str, now: int) -> str | None:
-        active = self._connection.execute(
-            f"SELECT {ACTIVE_FACT.format('f')} FROM fact AS f WHERE f.uid = :uid",  # noqa: S608
+        row = self._connection.execute(
+            f"SELECT {ACTIVE_FACT.format('f')}, CAST({_FACT_TEXTS} AS BLOB)"  # noqa: S608
+            " FROM fact AS f WHERE f.uid = :uid",
             {"uid": uids.to_stored(fact), "now": now},
-        ).get
-        if active is None:
+        ).fetchone()
+        if row is None:
             return "missing"
+        active, texts = row
+        if not _readable(texts):
+            return "unavailable"
         return None if active else "inactive"
+
+
+def _readable(texts: bytes) -> bool:
+    try:
+        texts.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, NamedTuple
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engram.storage.lifecycle import EVIDENCE
 from engram.storage.standing import UNAVAILABLE
@@ -62,14 +63,22 @@ class StoredObservation(NamedTuple):
 
     @property
     def intact(self) -> bool:
-        """Whether the payload is the one that was stored under this id."""
-        return self.digest == self.payload.digest and self.id == self.payload.id
+        """Whether the payload is the one that was stored under this id, and could have been."""
+        return (
+            self.digest == self.payload.digest
+            and self.id == self.payload.id
+            and math.isfinite(self.payload.observed_at)
+            and math.isfinite(self.payload.expires_at)
+        )
 
 
 _PAYLOAD = ", ".join(Payload._fields)
+_NUMBERS = ("observed_at", "expires_at")
+# Texts as bytes, for what is no UTF-8 would take the rows after it along.
+_READ = ", ".join(name if name in _NUMBERS else f"CAST({name} AS BLOB)" for name in Payload._fields)
 _SELECT = (
-    f"SELECT id, payload_sha256, stored_at, forgotten_at IS NOT NULL,"  # noqa: S608
-    f" {UNAVAILABLE.format('o')} IS NOT NULL, {_PAYLOAD} FROM check_observation AS o"
+    f"SELECT CAST(id AS BLOB), payload_sha256, stored_at, forgotten_at IS NOT NULL,"  # noqa: S608
+    f" {UNAVAILABLE.format('o')} IS NOT NULL, {_READ} FROM check_observation AS o"
 )
 
 
@@ -133,7 +142,21 @@ class Observations:
         rows = self._connection.execute(f"{_SELECT} {which}", bindings)
         return (
             StoredObservation(
-                identifier, Payload(*payload), digest, stored_at, bool(forgotten), bool(inactive)
+                _decoded(identifier),
+                Payload(*map(_decoded, payload)),
+                digest,
+                stored_at,
+                bool(forgotten),
+                bool(inactive),
             )
             for identifier, digest, stored_at, forgotten, inactive, *payload in rows
         )
+
+
+def _decoded(value: Any) -> Any:
+    """Return the text of bytes, and a number as it is.
+
+    What is no UTF-8 becomes lone surrogates: nothing that holds one was ever stored, so the
+    observation is not intact.
+    """
+    return value.decode(errors="surrogateescape") if isinstance(value, bytes) else value

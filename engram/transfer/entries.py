@@ -1,17 +1,59 @@
-"""Lines of what a ledger keeps: only what its own calls could have written comes in."""
+"""Lines of memories and of what a ledger keeps: what no call could have written stays out."""
 
 from __future__ import annotations
 
 import base64
 from typing import TYPE_CHECKING
 
-from engram import entries
+from engram import arguments, entries
 from engram.errors import InvalidArgument
 from engram.storage.observations import Payload
+from engram.transfer.rows import memory_id
 from engram.transfer.strict_json import items, members, parse
 
 if TYPE_CHECKING:
     from engram.storage import Record
+
+
+_ACTIONS = (entries.FORGET, entries.INVALIDATE, entries.RESTORE)
+_LATEST = 2**62
+
+
+def check_episode(record: Record, where: str) -> None:
+    """Check the id and the status of an episode, whose columns have their types.
+
+    Raises:
+        InvalidArgument: No store could hold it.
+    """
+    memory_id(record["uid"], f"{where}.uid")
+    _check_status(record, where)
+
+
+def _check_status(record: Record, where: str) -> None:
+    if "status" in record:
+        entries.status(record["status"], f"{where}.status")
+
+
+def check_change(record: Record, where: str) -> None:
+    """Check the record of what was done to a memory, whose columns have their types.
+
+    Raises:
+        InvalidArgument: No call of a `Ledger` does that.
+    """
+    place, action = f"{where}.action", record["action"]
+    arguments.label(record["memory"], f"{where}.memory", entries.LONGEST_LABEL)
+    if action.startswith(entries.STATUS):
+        entries.status(action.removeprefix(entries.STATUS), place)
+    elif action not in _ACTIONS:
+        message = f"{place} must be one of {', '.join(_ACTIONS)}, or {entries.STATUS!r} and one"
+        raise InvalidArgument(message)
+    entries.reason(record.get("reason"), f"{where}.reason")
+    _check_clock(record, "at", where)
+
+
+def _check_clock(record: Record, name: str, where: str) -> None:
+    """Check a time that comes from a clock: those are of 1970 or later."""
+    arguments.integer(record[name], f"{where}.{name}", 0, _LATEST)
 
 
 def check_observation(record: Record, where: str) -> None:
@@ -20,6 +62,7 @@ def check_observation(record: Record, where: str) -> None:
     Raises:
         InvalidArgument, InvalidType: `Ledger.put_evidence` would not have stored it like this.
     """
+    _check_status(record, where)
     given = Payload(**{name: record[name] for name in Payload._fields})
     documents = {
         name: shape(parse(record[name], f"{where}.{name}"), f"{where}.{name}")
@@ -53,6 +96,7 @@ def check_checkpoint(record: Record, where: str) -> None:
     Raises:
         InvalidArgument, InvalidType: `Ledger.save_checkpoint` would not have saved it like this.
     """
+    _check_clock(record, "created_at", where)
     given = (
         record["task"],
         record["summary"],

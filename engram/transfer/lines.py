@@ -21,7 +21,12 @@ from engram.models import StoredModel
 from engram.paths import spelled
 from engram.storage import KINDS
 from engram.times import from_micros
-from engram.transfer.entries import check_checkpoint, check_observation
+from engram.transfer.entries import (
+    check_change,
+    check_checkpoint,
+    check_episode,
+    check_observation,
+)
 from engram.transfer.strict_json import items, members, parse
 
 if TYPE_CHECKING:
@@ -38,9 +43,16 @@ _PARTS = {
     "recall_log": ("results", "access_log"),
 }
 _TEXTS = {"succession": ("fact", "superseded_by"), "reflection": ("last_episode",)}
-_ENTRIES = {"check_observation": check_observation, "session_checkpoint": check_checkpoint}
+_ENTRIES = {
+    "episode": check_episode,
+    "session_checkpoint": check_checkpoint,
+    "check_observation": check_observation,
+    "lifecycle_change": check_change,
+}
 _PATHS = ("project_path", "source_path")
 _TIME = re.compile(r"(.*_at|at|valid_from|valid_to|first_seen|last_seen)")
+# Those that no caller gives, but a clock; that one is of 1970 or later.
+_CLOCK = ("forgotten_at", "invalidated_at", "updated_at", "stored_at")
 _NUMBERS = {
     "salience": (0.0, 1.0),
     "emotional_valence": (-1.0, 1.0),
@@ -257,7 +269,8 @@ def _value(column: Column, value: object, where: str) -> object:
         return arguments.number(value, where, *_NUMBERS.get(column.name, (0.0, 1e9)))
     if not _TIME.fullmatch(column.name):
         return arguments.integer(value, where, 0, _LARGEST)
-    micros = arguments.integer(value, where, -_LARGEST, _LARGEST)
+    first = 0 if column.name in _CLOCK else -_LARGEST
+    micros = arguments.integer(value, where, first, _LARGEST)
     try:
         from_micros(micros)
     except OverflowError:

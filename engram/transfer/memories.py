@@ -21,8 +21,6 @@ from engram.models import MEMORY_TYPES
 from engram.paths import Resolver, ownership
 from engram.provenance import DEFAULT_PROVENANCE, TRUSTED_PROVENANCE
 from engram.storage.graph import MENTIONS
-from engram.storage.lifecycle import EVIDENCE
-from engram.storage.projects import FACT
 from engram.transfer.forms import beginning, filled
 from engram.transfer.rows import Row
 from engram.transfer.strict_json import items, members, parse
@@ -174,16 +172,12 @@ class _MemoryRow(Row):
         value = self._values.get(name)
         return {} if value is None else value
 
-    def memory_id(self) -> str:
-        """Return the id of a memory: the ids of facts and check observations are others."""
-        value, where = self._get("id")
-        uid = arguments.label(value, where, _LONGEST)
-        if uid != value:
-            message = f"{where} must not begin or end with white space"
+    def memory_id(self, name: str) -> str:
+        """Return the id of a memory; it has no white space around it."""
+        uid = super().memory_id(name)
+        if uid != uid.strip():
+            message = f"{self.place(name)} must not begin or end with white space"
             raise InvalidArgument(message)
-        if uid.startswith((EVIDENCE, FACT)):
-            message = f"{where} must not begin with {EVIDENCE!r} or {FACT!r}"
-            raise InvalidArgument(message, "those are ids of check observations and facts")
         return uid
 
 
@@ -221,7 +215,7 @@ def memory_record(
     source_type = row.label("source_type", "") or None
     owner = ownership(metadata, source, paths)
     record: Record = {
-        "uid": row.memory_id(),
+        "uid": row.memory_id("id"),
         "agent": agent,
         "content": content,
         "occurred_at": recorded if happened is None else happened,

@@ -170,7 +170,7 @@ def _episode(row: Row) -> Record:
     # Without a mark the row is from before origins were recorded, whatever it says.
     known = declared if quarantined is not None else None
     return {
-        "uid": row.id("id"),
+        "uid": row.memory_id("id"),
         "agent": row.optional("agent_id"),
         "content": row.text("content"),
         "occurred_at": row.time("timestamp"),

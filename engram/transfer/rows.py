@@ -7,8 +7,31 @@ from typing import Any
 
 from engram import arguments
 from engram.errors import InvalidArgument
+from engram.storage.lifecycle import EVIDENCE
+from engram.storage.projects import FACT
 from engram.times import from_micros, to_micros
 from engram.transfer.strict_json import items, parse
+
+_LONGEST_ID = 200
+
+
+def memory_id(value: object, where: str) -> str:
+    """Return the id of a memory: the ids of check observations and facts are others.
+
+    It may be any other text that no call refuses for its length: stores hold such from imports.
+
+    Raises:
+        InvalidType: It is no text.
+        InvalidArgument: It is empty or too long, or the id of something else.
+    """
+    uid = arguments.text(value, where)
+    if not 0 < len(uid) <= _LONGEST_ID:
+        message = f"{where} must have 1 to {_LONGEST_ID} characters"
+        raise InvalidArgument(message)
+    if uid.startswith((EVIDENCE, FACT)):
+        message = f"{where} must not begin with {EVIDENCE!r} or {FACT!r}"
+        raise InvalidArgument(message, "those are ids of check observations and facts")
+    return uid
 
 
 class Row:
@@ -50,6 +73,10 @@ class Row:
             message = f"{self.place(name)} must not be empty"
             raise InvalidArgument(message)
         return uid
+
+    def memory_id(self, name: str) -> str:
+        """Return the id of a memory."""
+        return memory_id(*self._get(name))
 
     def optional(self, name: str) -> str | None:
         """Return a text; None where there is none."""

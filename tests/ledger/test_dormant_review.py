@@ -296,3 +296,69 @@ def test_two_processes_never_choose_one_memory_twice(memory, ledger, path, clock
                 assert process.process.stdout.readline() == "done\n"
     found = [event.memory_id for event in ledger.review_dormant() if event.memory_id]
     assert len(found) == len(set(found)) == 6
+
+
+# Damage
+
+
+@pytest.fixture
+def damaged_event(memory, ledger, event, damage):
+    """Damage the event of a memory, beside which there is another event."""
+
+    def run(change):
+        search(memory, "other things altogether")
+        damage(f"UPDATE dormant_event SET {change} WHERE id = ?", event.id)
+        return event.id
+
+    return run
+
+
+@pytest.mark.parametrize("change", [
+    *(f"{name} = CAST(x'ff' AS TEXT)" for name in ("id", "outcome", "algorithm", "feedback")),
+    *(f"{name} = 9e999" for name in ("relevance", "bonus", "dormant_days", "rerank_score")),
+    "relevance = NULL",
+    "overlap_count = NULL",
+    "created_at = 9223372036854775807",
+])  # fmt: skip
+def test_a_damaged_event_is_no_event(ledger, damaged_event, change):
+    uid = damaged_event(change)
+    assert [event.sequence for event in ledger.review_dormant(1)] == [2]
+    assert [event.sequence for event in ledger.review_dormant()] == [2]
+    with pytest.raises(NotFound):
+        ledger.inspect_dormant(uid)
+    with pytest.raises(NotFound):
+        ledger.judge_dormant(uid, "useful")
+
+
+def test_damaged_events_take_no_place_in_a_review(memory, ledger, event, damage):
+    search(memory, "other things altogether")
+    damage("UPDATE dormant_event SET algorithm = CAST(x'ff' AS TEXT) WHERE sequence = 2")
+    assert ledger.review_dormant(1) == [event]
+
+
+def test_an_event_of_a_memory_with_a_damaged_id_is_no_event(ledger, event, damage):
+    damage("UPDATE episode SET uid = CAST(x'ff' AS TEXT)")
+    assert ledger.review_dormant() == []
+    with pytest.raises(NotFound):
+        ledger.inspect_dormant(event.id)
+
+
+@pytest.mark.parametrize("change", [
+    "content = CAST(x'ff' AS TEXT)",
+    "source_type = CAST(x'ff' AS TEXT)",
+    "provenance = CAST(x'ff' AS TEXT)",
+    "metadata = CAST(x'7b2261223a22ff227d' AS TEXT)",
+    "metadata = '{'",
+    "metadata = '[]'",
+    """metadata = '{"source_trust": 1e999}'""",
+    """metadata = '{"source_trust": "\\ud800"}'""",
+    "metadata = replace(hex(zeroblob(100000)), '0', '[')",
+    """metadata = '{"a":' || replace(hex(zeroblob(100)), '0', '[')
+        || replace(hex(zeroblob(100)), '0', ']') || '}'""",
+])  # fmt: skip
+def test_a_damaged_memory_is_not_shown(ledger, event, damage, change):
+    damage(f"UPDATE episode SET {change}")
+    with pytest.raises(NotFound):
+        ledger.inspect_dormant(event.id)
+    # Nor does it count as shown.
+    assert ledger.review_dormant() == [event]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import pytest
@@ -251,3 +252,38 @@ def test_evidence_is_found_by_no_search(ledger, memory, put):
     assert memory.count() == 1
     assert all("Xylophone" not in one.episode.content for one in memory.recall("Xylophone", 5))
     assert ledger.recent(ATLAS) == []
+
+
+DAMAGED = [
+    *(
+        f"{name} = CAST(x'ff' AS TEXT)"
+        for name in ("id", "session_id", "assumption_id", "evidence_id", "outcome")
+    ),
+    "observation = CAST(x'7b2261223a22ff227d' AS TEXT)",
+    "provenance = CAST(x'ff' AS TEXT)",
+    "source_refs = CAST(x'ff' AS TEXT)",
+    "observed_at = 9e999",
+    "expires_at = 9e999",
+]
+
+
+@pytest.mark.parametrize("change", DAMAGED)
+def test_one_damaged_observation_costs_no_other(ledger, memory, put, damage, change):
+    first, damaged, last = (put(evidence_id=name).id for name in ("a", "b", "c"))
+    damage(f"UPDATE check_observation SET {change} WHERE id = ?", damaged)
+    assert {view.id for view in ledger.list_evidence(ATLAS)} == {first, last}
+    assert ledger.get_evidence(ATLAS, damaged) == UnknownEvidence(None, "not_found")
+    assert reason(ledger.get_evidence(ATLAS, first)) is None
+    assert any("observation" in problem for problem in memory.check())
+    if "evidence_id" not in change:
+        with pytest.raises(InvalidArgument, match="other contents"):
+            put(evidence_id="b")
+
+
+def test_an_endless_observation_is_none_whatever_its_checksum(ledger, put, damage):
+    uid = put().id
+    with ledger._reading() as store:
+        payload = store.observations.get(uid).payload
+    forged = payload._replace(expires_at=math.inf)
+    damage("UPDATE check_observation SET expires_at = 9e999, payload_sha256 = ?", forged.digest)
+    assert ledger.list_evidence(ATLAS) == []

@@ -9,6 +9,7 @@ from evidence import ATLAS, NOW, reason
 
 from engram.ledger.evidence import UnknownEvidence
 from engram.ledger.sources import MOST_FOLLOWED
+from engram.storage import uids
 from engram.storage.observations import Payload
 
 
@@ -145,3 +146,36 @@ def test_many_ways_to_one_source_cost_no_more_than_one(ledger, cite, plans):
     asked = plans(lambda: ledger.get_evidence(ATLAS, level[0]))
     assert len(asked) <= 1 + 8 * 81
     assert reason(ledger.get_evidence(ATLAS, level[0])) is None
+
+
+DAMAGED = [
+    "UPDATE episode SET metadata = '{'",
+    "UPDATE episode SET metadata = '[]'",
+    "UPDATE episode SET metadata = CAST(x'7b2261223a22ff227d' AS TEXT)",
+    "UPDATE episode SET content = CAST(x'ff' AS TEXT)",
+    "UPDATE episode SET layer = CAST(x'ff' AS TEXT)",
+    "UPDATE episode SET status = CAST(x'ff' AS TEXT)",
+    "UPDATE fact SET object = CAST(x'ff' AS TEXT)",
+]
+
+
+@pytest.mark.parametrize("change", DAMAGED)
+def test_a_damaged_memory_is_an_unavailable_source(ledger, memory, cite, damage, change):
+    episode, fact = memory.observe("x"), memory.assert_fact("sky", "is", "blue")
+    uid = cite("e1", episode, f"fact:{fact}")
+    other = memory.observe("y", metadata={"a": 1})
+    sound = cite("e2", other)
+    damage(change + (" WHERE uid = ?" if "episode" in change else ""),
+           *([uids.to_stored(episode)] if "episode" in change else []))  # fmt: skip
+    assert reason(ledger.get_evidence(ATLAS, uid)) == "source_unavailable"
+    assert reason(ledger.get_evidence(ATLAS, sound)) is None
+    if "episode" in change:
+        ledger.hide(episode)
+        assert reason(ledger.get_evidence(ATLAS, uid)) == "source_forgotten"
+
+
+def test_a_damaged_observation_is_an_unavailable_source(ledger, put, cite, damage):
+    cited = put(evidence_id="cited").id
+    uid = cite("e1", cited)
+    damage("UPDATE check_observation SET session_id = CAST(x'ff' AS TEXT) WHERE id = ?", cited)
+    assert reason(ledger.get_evidence(ATLAS, uid)) == "source_unavailable"
