@@ -11,7 +11,7 @@ import numpy as np
 
 from engram.storage import uids
 from engram.storage.dormancy import DAY, Dormancy, micros
-from engram.storage.importance import IMPORTANCE, JOIN, from_stored
+from engram.storage.importance import IMPORTANCE, JOIN, from_stored, share
 from engram.storage.standing import INELIGIBLE
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class DormantEvaluation(Dormancy):
                 continue
             uid, importance, active_at = row
             days = (now - active_at) / DAY
-            weight = min(max(from_stored(importance), 0.0), 1.0)
+            weight = share(from_stored(importance))
             bonus = settings.max_bonus * weight * min(1.0, days / (_FULLY_DORMANT * least))
             found.append(_Choice(key, uids.from_stored(uid), bonus, days))
         return found

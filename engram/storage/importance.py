@@ -6,6 +6,7 @@ million are 4,167 rows. One episode's is one look-up and a slice.
 
 from __future__ import annotations
 
+import math
 import struct
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -29,9 +30,15 @@ IMPORTANCE: Final = f"substr(i.importances, 8 * (e.id % {BLOCK}) + 1, 8)"
 """SQL of the bytes that `from_stored` reads, over an episode `e` joined with `JOIN`."""
 JOIN: Final = f"LEFT JOIN importance AS i ON i.block = e.id / {BLOCK}"
 
+_UNKNOWN_SHARE = 0.5
 _DOUBLE = struct.Struct("<d")
 _EMPTY = BLOCK * _DOUBLE.pack(UNDECAYED)
 _BLOCKS_AT_ONCE = 256
+
+
+def share(value: float) -> float:
+    """Return a number as one from 0 to 1: in a damaged file it can be any, or none."""
+    return min(max(value, 0.0), 1.0) if math.isfinite(value) else _UNKNOWN_SHARE
 
 
 def from_stored(stored: bytes | None) -> float:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from engram.storage import uids
-from engram.storage.importance import IMPORTANCE, JOIN, from_stored
+from engram.storage.importance import IMPORTANCE, JOIN, from_stored, share
 from engram.storage.projects import FACT
 from engram.storage.standing import ACTIVE_FACT, INELIGIBLE, READABLE
 
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from engram.storage.connection import Connection
-
-_UNKNOWN_SHARE: Final = 0.5
 
 Standing = Literal["eligible", "inactive", "forgotten"]
 
@@ -99,7 +96,7 @@ class Memories:
                     content.decode(),
                     layer.decode(),
                     kind.decode(),
-                    _share(from_stored(stored)),
+                    share(from_stored(stored)),
                     recorded,
                 )
         rows = self._connection.execute(_FACTS, {"facts": facts, "now": now})
@@ -112,7 +109,7 @@ class Memories:
                     content.decode(),
                     "semantic",
                     "fact",
-                    _share(confidence),
+                    share(confidence),
                     recorded,
                 )
         return found
@@ -127,11 +124,6 @@ class Memories:
             _STANDINGS, {"episodes": episodes, "facts": facts, "now": now}
         )
         return dict(rows)
-
-
-def _share(value: float) -> float:
-    """Return a number as a share: in a damaged file it can be any, or none."""
-    return min(max(value, 0.0), 1.0) if isfinite(value) else _UNKNOWN_SHARE
 
 
 def _apart(keys: Iterable[int]) -> tuple[str, str]:
