@@ -15,7 +15,8 @@ from stand_ins import WordEmbedder
 from engram import ForgetResult, ObserveInput
 from engram.errors import InvalidArgument, InvalidType
 from engram.ledger import Ledger
-from engram.storage import NewEpisode
+from engram.storage import NewEpisode, Store
+from engram.storage.connection import Connection
 from engram.storage.folding import folded, mentions
 
 
@@ -462,7 +463,52 @@ def test_a_reader_in_the_way_is_said(open_memory):
         other._store.counts(None)
         memory.observe("y")
         assert memory.forget_entity("Ivan").wiped is False
+        assert memory.wipe() is False
+    assert memory.wipe() is True
     assert memory.forget_entity("Ivan").wiped is True
+
+
+def test_a_reader_in_the_way_is_waited_for_once(open_memory, monkeypatch):
+    memory, other = open_memory(busy_timeout=0.05), open_memory()
+    memory.observe("x", actors=["Ivan"])
+    waited = []
+
+    def checkpoint(connection):
+        waited.append(moved(connection))
+        return waited[-1]
+
+    moved = Connection.checkpoint
+    monkeypatch.setattr(Connection, "checkpoint", checkpoint)
+    with other._store.reading():
+        other._store.counts(None)
+        assert memory.forget_entity("Ivan").wiped is False
+        memory.close()
+    assert waited == [False]
+
+
+@pytest.mark.parametrize(("again", "attempts"), [(False, 1), (True, 2)])
+def test_closing_waits_no_second_time_for_who_is_in_the_way(
+    open_memory, monkeypatch, again, attempts
+):
+    memory, other = open_memory(busy_timeout=0.05), open_memory()
+    memory.observe("x", actors=["Ivan"])
+    later = memory.observe("y")
+    tried = []
+
+    def wipe(store):
+        tried.append(store)
+        return wiped(store)
+
+    wiped = Store.wipe
+    monkeypatch.setattr(Store, "wipe", wipe)
+    with other._store.reading():
+        other._store.counts(None)
+        assert memory.forget_entity("Ivan").wiped is False
+        if again:
+            memory.forget(later)
+        memory.close()
+    assert len(tried) == attempts
+    assert other.wipe() is True  # The mark is in the file, for whoever comes next.
 
 
 @pytest.mark.parametrize("others", [20, 3000])

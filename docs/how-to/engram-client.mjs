@@ -17,6 +17,28 @@ export class RequestFailed extends Error {
   }
 }
 
+// Milliseconds that a process may take to end by itself.
+const LEAVING = 5_000;
+
+// Nothing, where a line is no JSON.
+function parsed(line) {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+}
+
+const isResult = (answer, id) =>
+  answer?.id === id && "result" in answer && !("error" in answer);
+
+// The answer to a line that is too long has no id.
+const isFailure = (answer, id) =>
+  typeof answer?.error?.code === "string" &&
+  typeof answer.error.message === "string" &&
+  (answer.id === id || answer.id === null) &&
+  !("result" in answer);
+
 export class Client {
   #command;
   #timeout;
@@ -29,9 +51,10 @@ export class Client {
     this.#timeout = timeout;
   }
 
-  // Requests wait for each other. One that fails holds up none of the others.
-  request(operation, params = {}) {
-    const answer = this.#last.then(() => this.#exchange(operation, params));
+  // Requests wait for each other. One that fails holds up none of the others. `timeout`, in
+  // milliseconds, is this request's own limit.
+  request(operation, params = {}, { timeout = this.#timeout } = {}) {
+    const answer = this.#last.then(() => this.#exchange(operation, params, timeout));
     this.#last = answer.catch(() => {});
     return answer;
   }
@@ -42,12 +65,15 @@ export class Client {
     if (child === null) return;
     const ended = new Promise((done) => child.once("exit", done));
     child.stdin.end();
+    const late = setTimeout(() => child.kill("SIGKILL"), LEAVING);
     await ended;
+    clearTimeout(late);
   }
 
-  #exchange(operation, params) {
-    const child = this.#running();
+  #exchange(operation, params, timeout) {
     const id = ++this.#id;
+    const request = JSON.stringify({ id, operation, params }) + "\n";
+    const child = this.#running();
     return new Promise((succeed, fail) => {
       const settle = (outcome, value) => {
         clearTimeout(timer);
@@ -58,21 +84,21 @@ export class Client {
       // What this process says later must not pass for the answer to another request, so it goes.
       const abandon = (message) => {
         child.kill("SIGKILL");
+        child.stdout.destroy(); // Somebody else may hold its other end.
         if (this.#process === child) this.#process = null;
         settle(fail, new Error(message));
       };
       const lost = () => abandon("the process ended without an answer");
       const read = (line) => {
-        const answer = JSON.parse(line);
-        // The answer to a line that is too long has no id.
-        if (answer.id !== id && answer.id !== null) return abandon("the answer is to something else");
-        if (answer.error) return settle(fail, new RequestFailed(answer.error));
-        settle(succeed, answer.result);
+        const answer = parsed(line);
+        if (isResult(answer, id)) return settle(succeed, answer.result);
+        if (isFailure(answer, id)) return settle(fail, new RequestFailed(answer.error));
+        abandon("the answer is none, or to something else");
       };
-      const timer = setTimeout(() => abandon("the process took too long"), this.#timeout);
+      const timer = setTimeout(() => abandon("the process took too long"), timeout);
       child.lines.on("line", read);
       child.once("close", lost);
-      child.stdin.write(JSON.stringify({ id, operation, params }) + "\n");
+      child.stdin.write(request);
     });
   }
 

@@ -10,13 +10,18 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import os
+import select
+import signal
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING, Any, Final, Self
+import time
+from contextlib import suppress
+from typing import IO, TYPE_CHECKING, Any, Final, Self, TypeGuard
 
-from engram.errors import ProcessLost, RequestFailed, TimedOut
+from engram.errors import InvalidArgument, InvalidType, ProcessLost, RequestFailed, TimedOut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +29,13 @@ if TYPE_CHECKING:
 __all__ = ["Client"]
 
 _LEAVING: Final = 5.0
-"""Seconds that a process may take to end by itself."""
+"""Seconds that a process may take to end by itself, or to be gone once it is killed."""
+
+_LONGEST: Final = 86_400.0
+"""Seconds that a request may be given: a day."""
+
+_PIECE: Final = 65_536
+"""Bytes read at once: what a pipe holds."""
 
 
 class Client:
@@ -35,9 +46,12 @@ class Client:
     Args:
         config: The settings file.
         command: The program and its first arguments; by default the engram of this interpreter.
-        timeout: Seconds that a request may take, the start of the process included. The first
-            search loads a model.
+        timeout: Seconds that a request may take, the start of the process included, at most a
+            day. The first search loads a model.
         environ: The process's environment; None is that of this one.
+
+    Raises:
+        InvalidArgument, InvalidType: `timeout` is no such number.
     """
 
     def __init__(
@@ -49,7 +63,7 @@ class Client:
         environ: Mapping[str, str] | None = None,
     ) -> None:
         self._command = [*command, "--config", os.path.abspath(config), "api"]  # noqa: PTH100
-        self._timeout = timeout
+        self._timeout = _limit(timeout)
         self._environ = environ
         self._ids = itertools.count(1)
         # Guards _process: one request at a time has it.
@@ -68,11 +82,11 @@ class Client:
             process, self._process = self._process, None
         if process is None:
             return
-        try:
-            # Closes stdin, by which the process knows.
-            process.communicate(timeout=_LEAVING)
-        except subprocess.TimeoutExpired:
-            _kill(process)
+        assert process.stdin is not None  # noqa: S101 - a pipe
+        process.stdin.close()  # by which the process knows
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_LEAVING)
+        _abandon(process)
 
     def request(self, operation: str, /, *, timeout: float | None = None, **params: object) -> Any:
         """Return the result of an operation: what its JSON reads as.
@@ -86,84 +100,142 @@ class Client:
             RequestFailed: There is no result; `code` says why.
             TimedOut: It took too long.
             ProcessLost: There is no process that answers.
+            InvalidArgument, InvalidType: `timeout` is not what the client takes for one.
             TypeError, ValueError: An argument has no form in JSON.
         """
+        limit = self._timeout if timeout is None else _limit(timeout)
         identifier = next(self._ids)
         request = {"id": identifier, "operation": operation, "params": params}
         line = json.dumps(request, allow_nan=False).encode() + b"\n"
         with self._lock:
-            limit = self._timeout if timeout is None else timeout
             answer = self._exchange(line, identifier, limit)
         if "error" in answer:
             raise RequestFailed(answer["error"]["code"], answer["error"]["message"])
         return answer["result"]
 
     def _exchange(self, line: bytes, identifier: int, limit: float) -> dict[str, Any]:
+        deadline = time.monotonic() + limit
         process = self._process = self._running() or self._started()
-        expired = threading.Event()
-        timer = threading.Timer(limit, _expire, (process, expired))
-        timer.daemon = True
-        timer.start()
         answer: dict[str, Any] | None = None
+        message = "the process gave no answer"
         try:
-            answer = _ask(process, line, identifier)
-        except (OSError, ValueError):
-            message = "the process gave no answer"
-            if expired.is_set():
-                raise TimedOut(message, f"it had {limit:g} s") from None
+            answer = _ask(process, line, identifier, deadline)
+        except TimeoutError:
+            raise TimedOut(message, f"it had {limit:g} s") from None
+        except (OSError, ValueError, RecursionError):
             raise ProcessLost(message, "what it wrote to stderr may say why") from None
         finally:
-            timer.cancel()
-            timer.join()
             # What a process says later must not pass for the answer to another request.
-            if answer is None or expired.is_set():
+            if answer is None:
                 self._process = None
-                _kill(process)
+                _abandon(process)
         return answer
 
     def _running(self) -> subprocess.Popen[bytes] | None:
         process = self._process
         if process is not None and process.poll() is not None:
-            _kill(process)  # it is dead; that closes the pipes to it
+            _abandon(process)
             return None
         return process
 
     def _started(self) -> subprocess.Popen[bytes]:
         try:
-            return subprocess.Popen(  # noqa: S603 - the caller's own command
+            process = subprocess.Popen(  # noqa: S603 - the caller's own command
                 self._command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env=self._environ,
+                bufsize=0,
+                # Whatever it starts is in its group, and can be ended with it.
+                start_new_session=True,
             )
         except OSError:
             message = "the process cannot be started"
             raise ProcessLost(message, "check the command") from None
+        assert process.stdin is not None  # noqa: S101 - a pipe
+        # Or a write would wait for a process that reads nothing.
+        os.set_blocking(process.stdin.fileno(), False)
+        return process
 
 
-def _ask(process: subprocess.Popen[bytes], line: bytes, identifier: int) -> dict[str, Any]:
+def _limit(timeout: object) -> float:
+    """Return `timeout` if it is seconds that a request may be given.
+
+    Raises:
+        InvalidType: It is no number.
+        InvalidArgument: It is not positive, or more than a day.
+    """
+    if not isinstance(timeout, (int, float)) or isinstance(timeout, bool):
+        message = f"timeout must be a number, not {type(timeout).__name__}"
+        raise InvalidType(message)
+    if not 0 < timeout <= _LONGEST:
+        message = f"timeout must be above 0 and at most {_LONGEST:g}"
+        raise InvalidArgument(message)
+    return timeout
+
+
+def _ask(
+    process: subprocess.Popen[bytes], line: bytes, identifier: int, deadline: float
+) -> dict[str, Any]:
     """Return the answer to one request.
 
     Raises:
-        OSError, ValueError: The process is gone, or says something else.
+        TimeoutError: There is none before the deadline.
+        OSError, ValueError, RecursionError: The process is gone, or says something else.
     """
     assert process.stdin is not None  # noqa: S101 - both are pipes
     assert process.stdout is not None  # noqa: S101
-    process.stdin.write(line)
-    process.stdin.flush()
-    answer = json.loads(process.stdout.readline())
-    # The answer to a line that is too long has no id, but there is just one line it can be about.
-    if not isinstance(answer, dict) or answer.get("id", 0) not in (identifier, None):
-        message = "the answer is to something else"
+    unsent = memoryview(line)
+    while unsent:
+        _wait(process.stdin, select.POLLOUT, deadline)
+        unsent = unsent[os.write(process.stdin.fileno(), unsent) :]
+    said = bytearray()
+    while not said.endswith(b"\n"):
+        _wait(process.stdout, select.POLLIN, deadline)
+        piece = os.read(process.stdout.fileno(), _PIECE)
+        if not piece:
+            raise BrokenPipeError
+        said += piece
+    answer = json.loads(said)
+    if not _is_answer(answer, identifier):
+        message = "the answer is none, or to something else"
         raise ValueError(message)
     return answer
 
 
-def _expire(process: subprocess.Popen[bytes], expired: threading.Event) -> None:
-    expired.set()
-    process.kill()
+def _wait(pipe: IO[bytes], event: int, deadline: float) -> None:
+    """Wait until a pipe is ready, or until its other end is closed.
+
+    Raises:
+        TimeoutError: The deadline has come.
+    """
+    ready = select.poll()
+    ready.register(pipe, event)
+    left = deadline - time.monotonic()
+    if left <= 0 or not ready.poll(math.ceil(left * 1000)):
+        raise TimeoutError
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    process.communicate()
+def _is_answer(answer: object, identifier: int) -> TypeGuard[dict[str, Any]]:
+    match answer:
+        case {"result": _, "error": _}:
+            return False
+        case {"id": found, "result": _}:
+            return bool(found == identifier)
+        # The answer to a line that is too long has no id, but there is just one it can be about.
+        case {"id": found, "error": {"code": str(), "message": str()}}:
+            return found in (identifier, None)
+    return False
+
+
+def _abandon(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process, with whatever it started, and close the pipes to it."""
+    # Once it has been waited for, its number may be that of somebody else.
+    if process.returncode is None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_LEAVING)

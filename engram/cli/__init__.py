@@ -8,6 +8,7 @@ command line or invalid settings, 130 interrupted. A command is imported when it
 from __future__ import annotations
 
 import io
+import os
 import sys
 
 import click
@@ -20,6 +21,7 @@ from engram.errors import EngramError
 __all__ = ["Commands", "main", "run"]
 
 _INTERRUPTED = 130
+_IN_UTF_8 = ["-X", "utf8"]
 
 
 @click.group(
@@ -64,6 +66,8 @@ def run(commands: click.Group, name: str, argv: list[str] | None) -> None:
         name: The program's name.
         argv: The arguments without it; None takes those of the process.
     """
+    if argv is None:
+        _read_in_utf_8()
     arguments = sys.argv[1:] if argv is None else argv
     # Stored text is any Unicode; a terminal of a smaller charset shows the rest as escapes.
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -81,3 +85,25 @@ def run(commands: click.Group, name: str, argv: list[str] | None) -> None:
         report_failure(error, as_json=as_json)
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _read_in_utf_8() -> None:
+    """Start this process anew in Python's UTF-8 mode if it misread its arguments.
+
+    Under a locale of a smaller charset with that mode switched off, text in UTF-8 arrives as lone
+    surrogates. Decoding it would not do: no file could be opened by such a name.
+    """
+    if sys.orig_argv[1:3] != _IN_UTF_8 and any(map(_is_misread, sys.argv[1:])):
+        command = [sys.executable, *_IN_UTF_8, *sys.orig_argv[1:]]
+        os.execv(sys.executable, command)  # noqa: S606 - itself
+
+
+def _is_misread(argument: str) -> bool:
+    """Return whether an argument is UTF-8 that Python took for bytes without meaning."""
+    if not any("\udc80" <= character <= "\udcff" for character in argument):
+        return False
+    try:
+        os.fsencode(argument).decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -82,6 +82,8 @@ class Session:
         )
         self._index: EpisodeIndex | None = None
         self._upkeep: Upkeep | None = None
+        # The last erasure that `wipe` was asked to see to; None before the first.
+        self._wiped_up_to: int | None = None
         try:
             self._hide()
             if self._embedder is not None:
@@ -112,7 +114,9 @@ class Session:
                 self._upkeep.finish()
         with suppress(EngramError):
             self._store.flush()
-            self.wipe()
+            # Whoever was in the way of wiping has been waited for once.
+            if self._erased_up_to() != self._wiped_up_to:
+                self.wipe()
         self._store.close()
 
     def list_agents(self) -> list[str]:
@@ -263,23 +267,28 @@ class Session:
 
     def _scrub(self) -> bool:
         """Leave nothing of what was erased beside the store; return whether that was possible."""
-        with self._store.reading():
-            due = self._store.erased_up_to()
+        due = self._erased_up_to()
         folder = self._index_folder
         if due is None or folder is None or not folder.is_dir():
             return True
         upkeep = self._kept_up()
         return upkeep is None or upkeep.scrub(due)
 
+    def _erased_up_to(self) -> int | None:
+        with self._store.reading():
+            return self._store.erased_up_to()
+
     def wipe(self) -> bool:
         """Leave nothing of what was erased in any file; return whether that was possible.
 
-        `close` does it too. It is not possible while another connection reads or writes for longer
-        than the busy timeout, or where the store is so large that only `compact` rebuilds it.
+        `close` does it too, where something was erased since this was last called. It is not
+        possible while another connection reads or writes for longer than the busy timeout, or where
+        the store is so large that only `compact` rebuilds it.
 
         Raises:
             Busy, StoreFull, Closed: The store cannot be read, or not be told of the result.
         """
+        self._wiped_up_to = self._erased_up_to()
         # The store's part takes the mark away that says something was erased.
         return self._scrub() and self._store.wipe()
 

@@ -280,18 +280,21 @@ class Connection:
                 return False
             return not busy
 
-    def vacuum(self) -> None:
+    def vacuum(self) -> bool:
         """Rebuild the file without free pages; other connections may stay open.
 
         Needs memory for the whole store: a temporary file could show what an encrypted one hides.
         Called outside any transaction.
+
+        Returns:
+            Whether the pages from before are in no file any more; see `checkpoint`.
 
         Raises:
             Busy: Another connection writes.
         """
         with self._turn():
             self._connection.execute("VACUUM")
-        self.checkpoint()
+        return self.checkpoint()
 
     def backup(self, dest: str | os.PathLike[str]) -> None:
         """Copy one consistent state to a file, under the same key; writers go on meanwhile.

@@ -366,30 +366,30 @@ class Store:
             due = self._residue.due()
         self._rebuild(due)
 
-    def _rebuild(self, due: int | None) -> None:
-        self._connection.vacuum()
-        if due is not None:
+    def _rebuild(self, due: int | None) -> bool:
+        """Rebuild the file; return whether what was erased up to `due` has left every file."""
+        gone = self._connection.vacuum()
+        if gone and due is not None:
             with self.writing():
                 self._residue.gone(due)
+        return gone
 
     def wipe(self) -> bool:
         """Leave no byte of what was erased in any file; return whether that was possible.
 
         Not for a store above `REBUILT_BELOW`, which `compact` rebuilds, and not while another
-        connection is in the way. Called outside any transaction; without an erasure since the last
-        time it does nothing.
+        connection is in the way. Called outside any transaction; nothing to do without an erasure.
         """
         with self.reading():
-            due = self._residue.due()
-            small = self._residue.size() <= REBUILT_BELOW
+            due, small = self._residue.due(), self._residue.size() <= REBUILT_BELOW
         if due is None or self._connection.in_memory:
             return True
-        try:
-            if small:
-                self._rebuild(due)
-        except (Busy, StoreFull):
-            small = False
-        return self._connection.checkpoint() and small
+        with suppress(Busy):
+            with suppress(StoreFull):
+                if small:
+                    return self._rebuild(due)
+            self._connection.checkpoint()
+        return False
 
     def close(self) -> None:
         """Write what waits and close the file; twice is harmless."""

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import os
+import select
 import signal
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from stand_ins import WordEmbedder
-from workers import environment
+from workers import PATIENCE, environment
 
 from engram import Engram
 from engram.api.client import Client
-from engram.errors import EngramError, ProcessLost, RequestFailed, TimedOut
+from engram.errors import (
+    EngramError,
+    InvalidArgument,
+    InvalidType,
+    ProcessLost,
+    RequestFailed,
+    TimedOut,
+)
 
 
 @pytest.fixture
@@ -84,40 +92,93 @@ def test_a_closed_client_starts_anew(client):
     assert client.request("status")["pid"] != first
 
 
-@pytest.fixture
-def heard(tmp_path, monkeypatch) -> tuple[Path, list[str]]:
-    """A pipe and what processes say in it; a request is late once its process has said something.
-
-    So no test depends on how fast the machine starts processes.
-    """
-    pipe, said = tmp_path / "pipe", []
-    os.mkfifo(pipe)
-
-    class Timer(threading.Timer):
-        def run(self) -> None:
-            said.append(pipe.read_text())
-            self.function(*self.args)
-
-    monkeypatch.setattr("engram.api.client.threading.Timer", Timer)
-    return pipe, said
-
-
-def test_a_process_that_takes_too_long_is_ended(config, heard):
-    pipe, pids = heard
-    code = f"""
-import os, pathlib, signal
-pathlib.Path({str(pipe)!r}).write_text(str(os.getpid()))
-signal.pause()
+# Says its number, and answers nothing slow before the next line comes.
+SLOW = """
+import json, os, sys
+waiting = []
+for line in sys.stdin:
+    request = json.loads(line)
+    waiting.append({"id": request["id"], "result": os.getpid()})
+    if request["operation"] != "slow":
+        for answer in waiting:
+            print(json.dumps(answer), flush=True)
+        waiting.clear()
 """
-    client = Client(config, command=scripted(code))
+
+
+def test_a_process_that_takes_too_long_is_ended(config):
+    client = Client(config, command=scripted(SLOW))
+    pids = []
     for _ in range(2):
+        pids.append(client.request("pid"))
         with pytest.raises(TimedOut) as late:
-            client.request("status")
+            client.request("slow", timeout=0.01)
         assert isinstance(late.value, TimeoutError)
     assert len(set(pids)) == 2
     for pid in pids:
         with pytest.raises(ProcessLookupError):
-            os.kill(int(pid), 0)
+            os.kill(pid, 0)
+
+
+def test_a_late_answer_is_not_taken_for_another(config):
+    with Client(config, command=scripted(SLOW)) as client:
+        first = client.request("pid")
+        with pytest.raises(TimedOut):
+            client.request("slow", timeout=0.01)
+        assert client.request("pid") != first
+
+
+# Leaves its answers' pipe to a child for as long as the test has patience.
+LEAVES = f"""
+import subprocess, sys
+child = subprocess.Popen(["sleep", "{PATIENCE}"], start_new_session=STRAYS)
+for line in sys.stdin:
+    answer = line.replace('"operation"', '"result"').replace('"pid"', str(child.pid))
+    print(answer, end="", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.mark.parametrize("strays", [False, True])
+def test_whoever_holds_the_pipe_does_not_hold_up_the_client(config, strays):
+    client = Client(config, command=scripted(LEAVES.replace("STRAYS", str(strays))))
+    child = os.pidfd_open(client.request("pid"))
+    gone = select.poll()
+    gone.register(child, select.POLLIN)
+    with pytest.raises(TimedOut):
+        client.request("silence", timeout=0.01)
+    if strays:  # It left the group, and is none of the client's business.
+        assert not gone.poll(0)
+        signal.pidfd_send_signal(child, signal.SIGKILL)
+    assert gone.poll(PATIENCE * 1000)
+    os.close(child)
+
+
+def test_a_process_whose_pipe_is_held_ends_when_the_client_does(config):
+    client = Client(config, command=scripted(LEAVES.replace("STRAYS", "False")))
+    child = os.pidfd_open(client.request("pid"))
+    client.close()
+    gone = select.poll()
+    gone.register(child, select.POLLIN)
+    assert not gone.poll(0)
+    signal.pidfd_send_signal(child, signal.SIGKILL)
+    os.close(child)
+
+
+@pytest.mark.parametrize("timeout", [0, -1.0, math.inf, math.nan, 1e12, 86_401])
+def test_a_limit_is_some_time_and_no_more_than_a_day(config, client, timeout):
+    with pytest.raises(InvalidArgument, match="timeout"):
+        Client(config, timeout=timeout)
+    with pytest.raises(InvalidArgument, match="timeout"):
+        client.request("status", timeout=timeout)
+
+
+@pytest.mark.parametrize("timeout", ["5", True, [5]])
+def test_a_limit_is_a_number(config, client, timeout):
+    with pytest.raises(InvalidType, match="timeout"):
+        Client(config, timeout=timeout)
+    with pytest.raises(InvalidType, match="timeout"):
+        client.request("status", timeout=timeout)
 
 
 def test_a_limit_is_in_seconds(config):
@@ -132,32 +193,36 @@ def test_a_process_that_reads_nothing_is_ended_too(config):
         Client(config, command=scripted(code)).request("x", timeout=0.5, text="x" * 1_000_000)
 
 
-def test_a_late_answer_is_not_taken_for_another(config, heard, monkeypatch):
-    """The first process was about to answer when its time was over."""
-    pipe, said = heard
-    code = f"""
-import json, pathlib, signal, sys
-for line in sys.stdin:
-    request = json.loads(line)
-    if request["operation"] == "slow":
-        pathlib.Path({str(pipe)!r}).write_text("late")
-        signal.pause()
-    print(json.dumps({{"id": request["id"], "result": request["operation"]}}), flush=True)
-"""
-    client = Client(config, command=scripted(code))
-    with pytest.raises(TimedOut):
-        client.request("slow")
-    assert said == ["late"]
-    monkeypatch.undo()
-    assert client.request("fast") == "fast"
-    client.close()
-
-
-@pytest.mark.parametrize("said", ['{"id": 99, "result": 1}', "[1]", "no json", "{}", ""], ids=repr)
+@pytest.mark.parametrize(
+    "said",
+    [
+        '{"id": 99, "result": 1}',
+        '{"id": null, "result": 1}',
+        '{"id": ID}',
+        '{"id": ID, "error": "x"}',
+        '{"id": ID, "error": {"code": "x"}}',
+        '{"id": ID, "result": 1, "error": {"code": "x", "message": "y"}}',
+        '{"id": ID, "result": 1}\n{"id": 2, "result": 2}',
+        "[1]",
+        "[" * 100_000,
+        "no json",
+        "{}",
+        "",
+    ],
+    ids=lambda said: said[:60],
+)
 def test_what_is_no_answer_is_not_taken_for_one(config, said):
-    code = f"import sys; sys.stdin.readline(); print({said!r}, flush=True); sys.stdin.readline()"
-    with pytest.raises(ProcessLost):
-        Client(config, command=scripted(code)).request("status")
+    code = f"""
+import json, os, sys
+identifier = json.loads(sys.stdin.readline())["id"]
+os.write(1, {said!r}.replace("ID", str(identifier)).encode() + b"\\n")
+for line in sys.stdin:
+    os.write(1, line.replace(b'"operation"', b'"result"'))
+"""
+    with Client(config, command=scripted(code)) as client:
+        for _ in range(2):  # The second time of another process, or it would be answered.
+            with pytest.raises(ProcessLost):
+                client.request("status")
 
 
 def test_a_program_that_is_not_there(config):

@@ -55,6 +55,8 @@ await client.close();
 const waiting = [process.execPath, "-e", "setTimeout(() => {}, 600000)", "--"];
 const mute = new Client(config, { program: waiting, timeout: 200 });
 const none = new Client(config, { program: ["/nowhere/engram"] });
+const patient = new Client(config, { program: waiting });
+console.log(await told(patient.request("status", {}, { timeout: 200 })));
 for (const broken of [mute, none]) console.log(await told(broken.request("status")));
 """
 
@@ -72,5 +74,38 @@ def test_it_supervises_the_process(store, config, tmp_path):
         "ok,ok,ok",
         "ok",
         "the process took too long",
+        "the process took too long",
         "the process ended without an answer",
     ]
+
+
+STRANGE = """
+import { Client } from "EXAMPLE";
+const [config, said] = process.argv.slice(2);
+const program = ["-e", `
+  process.stdin.once("data", () => {
+    console.log(process.argv[1]);
+    process.stdin.on("data", (line) => {
+      console.log(String(line).replace('"operation"', '"result"'));
+    });
+  });
+`, "--", said];
+const client = new Client(config, { program: [process.execPath, ...program] });
+for (const turn of [1, 2]) {
+  const tried = client.request("status").then(() => "taken", (error) => error.message);
+  console.log(await tried);
+}
+await client.close();
+"""
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["no json", "null", "[1]", '{"id": 1}', '{"id": 9, "result": 1}', '{"id": 1, "error": "x"}'],
+)
+def test_what_is_no_answer_costs_the_process_and_not_the_program(config, tmp_path, said):
+    script = tmp_path / "strange.mjs"
+    script.write_text(STRANGE.replace("EXAMPLE", EXAMPLE.as_uri()), encoding="utf-8")
+    done = ran(str(script), str(config), said, home=tmp_path)
+    assert done.stderr == ""
+    assert done.stdout == "the answer is none, or to something else\n" * 2

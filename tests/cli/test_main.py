@@ -167,6 +167,53 @@ def test_a_process_gets_plain_text_in_any_locale(store):
     assert done.stderr == b""
 
 
+@pytest.fixture
+def narrow(home, monkeypatch):
+    """A locale of ASCII, in which Python is told to stay."""
+    for name, value in (("LC_ALL", "C"), ("PYTHONUTF8", "0"), ("PYTHONCOERCECLOCALE", "0")):
+        monkeypatch.setenv(name, value)
+
+
+def test_arguments_are_utf_8_whatever_the_locale(tmp_path, narrow):
+    folder = tmp_path / "é日"
+    folder.mkdir()
+    config, store, copy = (folder / name for name in ("é.yaml", "é.engram", "é copy.engram"))
+    config.write_text(f"db_path: {store}\n", encoding="utf-8")
+
+    def document(*arguments):
+        done = process(*arguments, "--json")
+        assert (done.returncode, done.stderr) == (0, b"")
+        return json.loads(done.stdout)
+
+    assert document("--config", config, "config", "check")["config_file"] == str(config)
+    remember = ("remember", "é", "--project", "/é日", "--id", "日")
+    assert document("--config", config, *remember) == {"id": "日"}
+    assert document("inspect", store)["path"] == str(store)
+    document("backup", store, copy)
+    assert document("--config", config, "forget", "日")["ids"] == ["日"]
+    with Engram(copy) as memory:
+        episode = memory.get("日")
+    assert (episode.content, episode.metadata["project_path"]) == ("é", "/é日")
+
+
+@pytest.mark.parametrize("actor", ["ana", "é"])
+def test_an_argument_that_is_no_utf_8_is_refused_in_any_locale(path, narrow, actor):
+    command = [
+        sys.executable,
+        "-m",
+        "engram",
+        "observe",
+        path,
+        b"\xff",
+        "--actors",
+        actor,
+        "--json",
+    ]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert json.loads(done.stderr)["error"]["code"] == "invalid_argument"
+
+
 def test_json_lines_come_through_a_pipe(path):
     text = b"".join(json.dumps({"content": f"note {n}"}).encode() + b"\n" for n in range(3))
     done = process("ingest", path, "-", "--json", input=text)
