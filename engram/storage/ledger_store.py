@@ -39,7 +39,11 @@ class LedgerStore:
     def __init__(
         self, path: Path, now: int, *, key: str | None = None, busy_timeout: float = 10.0
     ) -> None:
-        self._connection = Connection(path, key=key, busy_timeout=busy_timeout, create=False)
+        # Not mapped: the first touch of a mapped page costs more than reading it, and a ledger
+        # reads few pages twice.
+        self._connection = Connection(
+            path, key=key, busy_timeout=busy_timeout, mapped=0, create=False
+        )
         try:
             schema.bring_up_to_date(self._connection, now)
         except BaseException:
