@@ -6,6 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 from engram.errors import InvalidArgument, InvalidType
 
+DAY = 86_400_000_000
+"""A day in microseconds."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _FIRST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND

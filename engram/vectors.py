@@ -24,3 +24,9 @@ def normalise(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         return vectors.copy()
     unit: NDArray[np.float32] = (vectors / scale[..., np.newaxis]).astype(np.float32)
     return unit
+
+
+def cosines(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the cosines, float64[n], of unit vectors at some L2 distances, float64[n]."""
+    found: NDArray[np.float64] = 1.0 - np.square(distances) / 2.0
+    return found

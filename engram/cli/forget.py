@@ -10,20 +10,18 @@ import click
 from engram.cli.configured import configured_ledger, configured_store
 from engram.cli.files import open_existing
 from engram.cli.keys import key_option
-from engram.cli.lifecycle import change, reason_option
+from engram.cli.lifecycle import change, change_configured, reason_option
 from engram.cli.options import agent_option, json_option
 from engram.cli.output import line, print_document, warn
 from engram.errors import InvalidArgument, NotFound
+from engram.storage.lifecycle import EVIDENCE
+from engram.storage.projects import FACT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engram import Engram
     from engram.ledger import Ledger
-
-
-_FACT = "fact:"
-_EVIDENCE = "evidence-"
 
 
 @click.command()
@@ -105,14 +103,14 @@ def _forget_configured(
     as_json: bool,
 ) -> None:
     if not erase:
-        with configured_ledger(context, key=key) as ledger:
-            change(
-                memory_ids,
-                lambda uid: ledger.hide(uid, reason=reason),
-                "Hidden",
-                look=ledger.lifecycle_of,
-                as_json=as_json,
-            )
+        change_configured(
+            context,
+            memory_ids,
+            lambda ledger, uid: ledger.hide(uid, reason=reason),
+            "Hidden",
+            key=key,
+            as_json=as_json,
+        )
         return
     _refuse(("--reason", reason), needs="hiding: of what is erased nothing is kept")
     with (
@@ -130,8 +128,8 @@ def _forget_configured(
 
 
 def _look(memory: Engram, ledger: Ledger, uid: str) -> None:
-    if uid.startswith(_FACT):
-        memory.why(uid.removeprefix(_FACT))
+    if uid.startswith(FACT):
+        memory.why(uid.removeprefix(FACT))
     else:
         ledger.lifecycle_of(uid)
 
@@ -146,9 +144,9 @@ def _warned(*, wiped: bool) -> bool:
 
 def _erase(memory: Engram, uid: str) -> None:
     """Erase what has an id: a memory, a fact that is listed among them, a check observation."""
-    if uid.startswith(_FACT):
-        memory.forget_fact(uid.removeprefix(_FACT))
-    elif uid.startswith(_EVIDENCE):
+    if uid.startswith(FACT):
+        memory.forget_fact(uid.removeprefix(FACT))
+    elif uid.startswith(EVIDENCE):
         memory.forget_evidence(uid)
     else:
         memory.forget(uid)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -15,7 +16,9 @@ from engram.errors import NotFound
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["change", "invalidate", "reason_option", "restore", "set_status"]
+    from engram.ledger import Ledger
+
+__all__ = ["change", "change_configured", "invalidate", "reason_option", "restore", "set_status"]
 
 reason_option = click.option("--reason", metavar="TEXT", help="Why, for the memory's history.")
 _ids_argument = click.argument("memory_ids", metavar="ID...", nargs=-1, required=True)
@@ -55,6 +58,20 @@ def change(
         print_document({"ids": ids, "state": done.lower(), **more})
 
 
+def change_configured(
+    context: click.Context,
+    memory_ids: Sequence[str],
+    do: Callable[[Ledger, str], object],
+    done: str,
+    *,
+    key: str | None,
+    as_json: bool,
+) -> None:
+    """Change memories of the configured store by its ledger; arguments are those of `change`."""
+    with configured_ledger(context, key=key) as ledger:
+        change(memory_ids, partial(do, ledger), done, look=ledger.lifecycle_of, as_json=as_json)
+
+
 def _named(step: Callable[[str], object], uid: str) -> None:
     """Take a step with a memory; say which one is not found."""
     try:
@@ -84,14 +101,14 @@ def set_status(
 
     Such as challenged, merged or superseded. ID may be that of a check observation.
     """
-    with configured_ledger(context, key=key) as ledger:
-        change(
-            [memory_id],
-            lambda uid: ledger.set_status(uid, status, reason=reason),
-            f"Status {status}",
-            look=ledger.lifecycle_of,
-            as_json=as_json,
-        )
+    change_configured(
+        context,
+        [memory_id],
+        lambda ledger, uid: ledger.set_status(uid, status, reason=reason),
+        f"Status {status}",
+        key=key,
+        as_json=as_json,
+    )
 
 
 @click.command()
@@ -112,14 +129,14 @@ def invalidate(
 
     ID may be that of a check observation.
     """
-    with configured_ledger(context, key=key) as ledger:
-        change(
-            memory_ids,
-            lambda uid: ledger.invalidate(uid, reason=reason),
-            "Invalidated",
-            look=ledger.lifecycle_of,
-            as_json=as_json,
-        )
+    change_configured(
+        context,
+        memory_ids,
+        lambda ledger, uid: ledger.invalidate(uid, reason=reason),
+        "Invalidated",
+        key=key,
+        as_json=as_json,
+    )
 
 
 @click.command()
@@ -140,11 +157,11 @@ def restore(
 
     What was erased does not come back. ID may be that of a check observation.
     """
-    with configured_ledger(context, key=key) as ledger:
-        change(
-            memory_ids,
-            lambda uid: ledger.restore(uid, reason=reason),
-            "Restored",
-            look=ledger.lifecycle_of,
-            as_json=as_json,
-        )
+    change_configured(
+        context,
+        memory_ids,
+        lambda ledger, uid: ledger.restore(uid, reason=reason),
+        "Restored",
+        key=key,
+        as_json=as_json,
+    )

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from engram import arguments
 from engram.arguments import MAX_QUERY, MAX_RESULTS
-from engram.config import Retrieval
 from engram.embedding import resolve_reranker
 from engram.engine.dormancy import DormantShadow
 from engram.errors import EngramError, InvalidArgument
@@ -17,16 +16,16 @@ from engram.retrieval.answers import Answers
 from engram.retrieval.question import Question
 from engram.retrieval.report import explanation
 from engram.retrieval.search import Search, hit_of
+from engram.times import DAY
 
 if TYPE_CHECKING:
-    from engram.config import DormantRecall
+    from engram.config import DormantRecall, Retrieval
     from engram.embedding import Embedder, Reranker
     from engram.retrieval.search import SearchHit
 
 DEFAULT_CROSS_ENCODER: Final = "BAAI/bge-reranker-base"
 
 _HALF_LIFE: Final = 30.0
-_DAY: Final = 86_400_000_000
 
 _LOG = logging.getLogger("engram.search")
 
@@ -77,7 +76,7 @@ class MemorySearch(DormantShadow):
         """
         asked = self._asked(query, k, settings, half_life_days)
         # Of the day as well: the weight of an age changes with it.
-        how = asked.k, asked.settings, half_life_days, cross_encoder, self._now() // _DAY
+        how = asked.k, asked.settings, half_life_days, cross_encoder, self._now() // DAY
         key = asked.question.text, how
         with self._store.reading():
             change = self._store.last_change()
@@ -133,7 +132,7 @@ class MemorySearch(DormantShadow):
         if not 1 <= len(text) <= MAX_QUERY or not text.strip():
             message = f"query must have 1 to {MAX_QUERY} characters, not all of them blank"
             raise InvalidArgument(message)
-        chosen = settings or Retrieval()
+        chosen = settings or _defaults()
         count = arguments.integer(chosen.top_k if k is None else k, "k", 1, MAX_RESULTS)
         half_life = arguments.number(half_life_days, "half_life_days", 1e-6)
         return Search(Question.read(text), count, chosen, half_life, self._agent, self._now())
@@ -185,3 +184,9 @@ class MemorySearch(DormantShadow):
         if kept is None or kept[0] is not embedder:
             kept = self._rerankers[name] = embedder, resolve_reranker(name, embedder)
         return kept[1]
+
+
+def _defaults() -> Retrieval:
+    from engram.config import Retrieval  # noqa: PLC0415 - slow, and of no use without a search
+
+    return Retrieval()

@@ -18,6 +18,7 @@ from engram.retrieval.recall import MAX_K, refreshed
 from engram.storage.dormancy import micros
 from engram.storage.dormant_evaluation import Candidate
 from engram.storage.segment import is_unspaced, normalise, query_terms, searchable
+from engram.vectors import cosines
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -168,7 +169,7 @@ def _dormant(
     order = np.lexsort((keys, distances))[:wanted]
     # An episode without vectors is near nothing.
     order = order[np.isfinite(distances[order])]
-    return len(order), keys[order], _cosines(distances[order])
+    return len(order), keys[order], cosines(distances[order])
 
 
 def _among_the_nearest(
@@ -188,21 +189,15 @@ def _among_the_nearest(
     reach = _REACH * wanted
     while True:
         near = nearest(index, vector, reach, allowed, "exact")
-        cosines = _cosines(near.distances)
+        how_near = cosines(near.distances)
         dormant = np.isin(near.episodes, store.dormancy.dormant(near.episodes, since))
-        keys, near_cosines = near.episodes[dormant][:wanted], cosines[dormant][:wanted]
-        if len(keys) == wanted or len(cosines) < reach:
+        keys, near_cosines = near.episodes[dormant][:wanted], how_near[dormant][:wanted]
+        if len(keys) == wanted or len(how_near) < reach:
             return len(keys), keys, near_cosines
-        if cosines[-1] < settings.min_relevance or reach * _REACH > MAX_K:
+        if how_near[-1] < settings.min_relevance or reach * _REACH > MAX_K:
             count = store.dormancy.count(allowed, index.model, since, wanted)
             return count, keys, near_cosines
         reach *= _REACH
-
-
-def _cosines(distances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the cosines of unit vectors at some distances."""
-    cosines: NDArray[np.float64] = 1.0 - distances**2 / 2.0
-    return cosines
 
 
 def _overlap(terms: list[str], text: str) -> int:

@@ -18,6 +18,8 @@ from engram.retrieval.passages import best_passage
 from engram.retrieval.question import CHANNELS, Question
 from engram.retrieval.recall import MAX_K, refreshed
 from engram.storage import EpisodeFilter
+from engram.times import DAY
+from engram.vectors import cosines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,7 +36,6 @@ _EXPANSIONS_MOST: Final = 8
 _WITHHELD_MOST: Final = 10
 """Memories that may not be returned and that an explanation names, of each channel."""
 
-_DAY: Final = 86_400_000_000
 _NEIGHBOUR: Final = 0.5
 _TOKENS: Final = 8
 _TOKEN_LENGTH: Final = 3
@@ -95,6 +96,11 @@ class Candidate:
     excerpt: float | None = None
     passed: bool | None = None
     promoted: bool = False
+
+    @property
+    def output(self) -> float:
+        """The better of the reranker's outputs."""
+        return max(one for one in (self.base, self.excerpt) if one is not None)
 
     @property
     def eligible(self) -> bool:
@@ -168,7 +174,7 @@ class Search:
         allowed = EpisodeFilter(agent=self._agent, exclude_quarantined=True)
         for name, ranking in (
             *self._by_text(index, vector, allowed, self.settings.dense_multiplier * self.k),
-            ("graph", self._by_name(store, index, entities, allowed)),
+            ("graph", self._by_name(store, entities)),
         ):
             self.channels[name] = len(ranking)
             for rank, (key, score) in enumerate(ranking, 1):
@@ -198,29 +204,27 @@ class Search:
         near = nearest(index, vector, min(dense, MAX_K), allowed, "high")
         limit = self.settings.bm25_multiplier * self.k if bm25 is None else bm25
         matches, scores = index.match(self.bm25_query, allowed, min(limit, MAX_K))
-        cosines = 1.0 - np.square(near.distances) / 2.0
         return [
-            ("dense", list(zip(near.episodes.tolist(), cosines.tolist(), strict=True))),
+            (
+                "dense",
+                list(zip(near.episodes.tolist(), cosines(near.distances).tolist(), strict=True)),
+            ),
             ("bm25", list(zip(matches.tolist(), scores.tolist(), strict=True))),
         ]
 
-    def _by_name(
-        self, store: Store, index: EpisodeIndex, entities: Sequence[int], allowed: EpisodeFilter
-    ) -> list[tuple[int, float]]:
+    def _by_name(self, store: Store, entities: Sequence[int]) -> list[tuple[int, float]]:
         """Return what is known of those the question names, and of their neighbours."""
         names, agent, k = store.names, self._agent, self.k
         # An alias is declared for the whole file; the facts are those that the agent may see.
         asked = self.question.names
-        about = [*asked, *names.of(names.entities(asked, None))]
+        everyones = entities if agent is None else names.entities(asked, None)
+        about = [*asked, *names.of(everyones)]
         found = {-fact: 1.0 for fact in names.facts(about, agent, k, self._now)}
         strengths = [(entity, 1.0) for entity in entities]
         strengths += [(e, _NEIGHBOUR * weight) for e, weight in names.neighbours(entities, agent)]
         for entity, strength in strengths:
             for key in names.episodes(entity, agent, k):
                 found[key] = max(found.get(key, 0.0), strength)
-        episodes = np.array(sorted(key for key in found if key > 0), dtype=np.int64)
-        for key in episodes[~index.allows(allowed, episodes)].tolist():
-            del found[key]
         # Of equally strong ones the newest: all of them would be too many.
         return sorted(found.items(), key=lambda one: (-one[1], -abs(one[0])))[:k]
 
@@ -258,7 +262,7 @@ class Search:
         prior = 0.8 + 0.4 * memory.importance
         prior *= 1.0 + self._exactness(memory.content) * (self.settings.exact_match_boost - 1.0)
         if memory.layer == "episodic":
-            age = max(self._now - memory.recorded_at, 0) / _DAY
+            age = max(self._now - memory.recorded_at, 0) / DAY
             prior *= 0.5 + 0.5 * 2.0 ** (-age / self.half_life)
         return prior
 
@@ -287,13 +291,7 @@ class Search:
         for (candidate, _), score in zip(read, raw.tolist(), strict=True):
             candidate.base = score
         self._reread(reranker, [(*one, how) for one, how in zip(read, sure.tolist(), strict=True)])
-        raw = np.array(
-            [
-                one.base if one.excerpt is None else max(one.base or 0.0, one.excerpt)
-                for one, _ in read
-            ],
-            dtype=np.float64,
-        )
+        raw = np.array([candidate.output for candidate, _ in read], dtype=np.float64)
         alpha = self.settings.rerank_fusion_alpha
         for (candidate, _), score, how in zip(
             read, raw.tolist(), reranker.calibrated(raw).tolist(), strict=True

@@ -5,20 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engram.storage import uids
 from engram.storage.standing import INELIGIBLE
-from engram.times import from_micros
+from engram.times import DAY, from_micros
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from engram.config import DormantRecall
     from engram.storage.connection import Connection
-
-DAY: Final = 86_400_000_000
-"""A day in microseconds."""
 
 # Texts as bytes, for what is no UTF-8 would take the rows after it along.
 _EVENT = (

@@ -10,9 +10,10 @@ import apsw
 import numpy as np
 
 from engram.storage import uids
-from engram.storage.dormancy import DAY, Dormancy, micros
+from engram.storage.dormancy import Dormancy, micros
 from engram.storage.importance import IMPORTANCE, JOIN, from_stored, share
 from engram.storage.standing import INELIGIBLE
+from engram.times import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
