@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from engram.storage.connection import MEMORY
     from engram.storage.embeddings import VectorBatch, as_stored
     from engram.storage.episodes import NewEpisode, Origin
+    from engram.storage.experiences import MEMORY_TYPES, NewExperience
     from engram.storage.fact_records import Evidence, FactSource, NewFact
     from engram.storage.filters import EpisodeFilter
     from engram.storage.graph import Edges
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "KINDS",
     "MEMORY",
+    "MEMORY_TYPES",
     "QUARANTINED",
     "Column",
     "ColumnBatch",
@@ -33,6 +35,7 @@ __all__ = [
     "FactSource",
     "Memory",
     "NewEpisode",
+    "NewExperience",
     "NewFact",
     "Origin",
     "Phrase",
@@ -57,6 +60,8 @@ _LAZY = {
     "as_stored": "engram.storage.embeddings",
     "NewEpisode": "engram.storage.episodes",
     "Origin": "engram.storage.episodes",
+    "MEMORY_TYPES": "engram.storage.experiences",
+    "NewExperience": "engram.storage.experiences",
     "Evidence": "engram.storage.fact_records",
     "FactSource": "engram.storage.fact_records",
     "NewFact": "engram.storage.fact_records",

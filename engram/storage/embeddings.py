@@ -64,6 +64,7 @@ class Embeddings:
         vectors: NDArray[np.float32],
         counts: NDArray[np.int64],
         model: int,
+        fields: NDArray[np.int64] | None = None,
     ) -> None:
         """Store the chunk vectors of new episodes.
 
@@ -72,18 +73,20 @@ class Embeddings:
             vectors: float32[m, dim], the chunks of all episodes in order.
             counts: int64[n], how many chunks each episode has; they sum to m.
             model: The model that made them.
+            fields: int64[m], which part of an experience each chunk is of; None: of no experience.
         """
         owners = np.repeat(np.asarray(episodes, dtype=np.int64), counts)
         ends = np.cumsum(counts)
         chunks = np.arange(len(owners)) - np.repeat(ends - counts, counts)
         size = vectors.shape[1] * _STORED.itemsize
         stored = vectors.astype(_STORED).tobytes()
+        parts = [None] * len(owners) if fields is None else fields.tolist()
         self._connection.executemany(
-            "INSERT INTO embedding (episode, chunk, model, vector) VALUES (?, ?, ?, ?)",
+            "INSERT INTO embedding (episode, chunk, model, vector, field) VALUES (?, ?, ?, ?, ?)",
             (
-                (owner, chunk, model, stored[at * size : (at + 1) * size])
-                for at, (owner, chunk) in enumerate(
-                    zip(owners.tolist(), chunks.tolist(), strict=True)
+                (owner, chunk, model, stored[at * size : (at + 1) * size], part)
+                for at, (owner, chunk, part) in enumerate(
+                    zip(owners.tolist(), chunks.tolist(), parts, strict=True)
                 )
             ),
         )

@@ -55,7 +55,9 @@ class Labels:
             "SELECT id FROM label WHERE kind = ? AND name = ?", (kind, name)
         ).get
         if found is None:
-            self._connection.execute("INSERT INTO label (kind, name) VALUES (?, ?)", (kind, name))
+            self._connection.execute(
+                "INSERT INTO label (kind, name, folded) VALUES (?1, ?2, folded(?2))", (kind, name)
+            )
             found = self._connection.last_id
         return found
 

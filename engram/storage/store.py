@@ -21,6 +21,7 @@ from engram.storage.embedding_models import EmbeddingModels
 from engram.storage.embeddings import Embeddings
 from engram.storage.episodes import Episodes, NewEpisode
 from engram.storage.erasure import EntityErasure
+from engram.storage.experiences import Experiences
 from engram.storage.facts import Facts
 from engram.storage.graph import Graph
 from engram.storage.labels import Labels
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from engram.models import StoredModel
+    from engram.storage.experiences import NewExperience
 
 _SNAPSHOT: Final = "index"
 _MAPPED_SHARE: Final = 4
@@ -106,6 +108,7 @@ class Store:
         self.strength = Strength(self._connection)
         self.text = TextIndex(self._connection)
         self.memories = Memories(self._connection)
+        self.experiences = Experiences(self._connection)
         self.names = Names(self._connection)
         self.projects = Projects(self._connection)
         self.facts = Facts(self._connection, self._agents, self._changes, self.projects)
@@ -157,6 +160,8 @@ class Store:
         model: int,
         agent: str | None,
         now: int,
+        fields: NDArray[np.int64] | None = None,
+        experiences: Sequence[NewExperience] = (),
     ) -> list[str]:
         """Insert episodes with everything that makes them findable and return their public ids.
 
@@ -167,9 +172,13 @@ class Store:
             model: The model that made the vectors.
             agent: Who writes.
             now: The time, in microseconds.
+            fields: int64[m], which part of an experience each chunk is of.
+            experiences: What the episodes are beside that, n of them or none.
         """
         keys, ids = self.episodes.add(new, self._agents.add(agent), now)
-        self.embeddings.add(keys, vectors, counts, model)
+        self.embeddings.add(keys, vectors, counts, model, fields)
+        if experiences:
+            self.experiences.add(keys, experiences)
         self.text.add(keys[0], keys[-1])
         if any(episode.origin is not None for episode in new):
             self.projects.add(keys[0], keys[-1])

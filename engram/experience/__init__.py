@@ -1,0 +1,17 @@
+"""Experiences: context, action and result; kept, found, judged, consolidated and learned from."""
+
+from __future__ import annotations
+
+from engram.engine.reembedding import Reembedding
+from engram.experience.keeping import Keeping
+from engram.experience.results import Stored
+
+__all__ = ["ExperienceMemory", "Stored"]
+
+
+class ExperienceMemory(Keeping, Reembedding):
+    """Experiences in a store: what was done, in what situation, and what came of it.
+
+    An experience is an episode, so `Engram` recalls and erases it; what `Engram` keeps is in the
+    same store. Arguments are those of `Engram`. One instance may be used from many threads.
+    """

@@ -1,0 +1,177 @@
+"""Experiences: episodes in three parts, and what is kept about them beside the episode."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from engram.models import Experience
+from engram.storage import uids
+from engram.times import from_micros
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from engram.storage.connection import Connection
+
+INSIGHT: Final = "insight"
+MEMORY_TYPES: Final = ("decision", "pattern", "bugfix", "context", "antipattern", INSIGHT)
+
+SUPERSEDED: Final = "superseded"
+ARCHIVED: Final = "archived"
+"""The statuses of episodes that a consolidation merged into another, or put away."""
+
+_DIGEST_BYTES = 16
+_ROW = (
+    "SELECT e.id, e.uid, e.content, e.occurred_at, e.status,"
+    " e.id NOT IN (SELECT u.episode FROM unembedded AS u), j.score, x.memory_type,"
+    " x.context_bytes, x.action_bytes, x.project, x.parent, x.superseded_by, x.source_ids,"
+    " x.insight_type, x.updated_at, x.used_count, x.last_used_at, x.given_times,"
+    " (SELECT json_group_array(t.name) FROM (SELECT n.name FROM episode_label AS l"
+    " JOIN label AS n ON n.id = l.label WHERE l.episode = e.id AND n.kind = 'tag'"
+    " ORDER BY l.position) AS t)"
+    " FROM {keys} JOIN experience AS x ON x.episode = k.value"
+    " JOIN episode AS e ON e.id = x.episode LEFT JOIN judgement AS j ON j.episode = e.id"
+)
+
+
+class NewExperience(NamedTuple):
+    """What an experience has beside its episode; times in microseconds, everything checked."""
+
+    memory_type: str
+    context: str
+    action: str
+    result: str
+    updated_at: int
+    project: str | None = None
+    parent: str | None = None
+    source_ids: str | None = None
+    insight_type: str | None = None
+    used_count: int = 0
+    last_used_at: int | None = None
+    given_times: dict[str, str] | None = None
+
+    @property
+    def content(self) -> str:
+        """The text of its episode."""
+        return "\n".join(self.parts)
+
+    @property
+    def parts(self) -> tuple[str, str, str]:
+        """Context, action and result."""
+        return self.context, self.action, self.result
+
+    @property
+    def digest(self) -> bytes:
+        """What identical experiences share."""
+        said = json.dumps([self.memory_type, self.project, *self.parts])
+        return hashlib.blake2b(said.encode(), digest_size=_DIGEST_BYTES).digest()
+
+
+def parts_of(content: str, context_bytes: int, action_bytes: int) -> tuple[str, str, str]:
+    """Return context, action and result of an experience's episode."""
+    said = content.encode()
+    ends = context_bytes, context_bytes + 1 + action_bytes
+    return (
+        said[: ends[0]].decode(),
+        said[ends[0] + 1 : ends[1]].decode(),
+        said[ends[1] + 1 :].decode(),
+    )
+
+
+def wire_time(micros: int) -> str:
+    """Return a time as experiences spell it: UTC, whole seconds, "Z"."""
+    # Not strftime: of a year below 1000 some platforms leave out the zeros.
+    return from_micros(micros).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
+
+
+class Experiences:
+    """The experiences of a store; every method runs in the caller's transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add(self, episodes: Sequence[int], new: Sequence[NewExperience]) -> None:
+        """Say of new episodes, by their keys, that they are experiences."""
+        self._connection.executemany(
+            "INSERT INTO experience (episode, memory_type, context_bytes, action_bytes, digest,"
+            " project, parent, source_ids, insight_type, updated_at, used_count, last_used_at,"
+            " given_times) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                (
+                    key,
+                    one.memory_type,
+                    len(one.context.encode()),
+                    len(one.action.encode()),
+                    one.digest,
+                    one.project,
+                    None if one.parent is None else uids.to_stored(one.parent),
+                    one.source_ids,
+                    one.insight_type,
+                    one.updated_at,
+                    one.used_count,
+                    one.last_used_at,
+                    json.dumps(one.given_times) if one.given_times else None,
+                )
+                for key, one in zip(episodes, new, strict=True)
+            ),
+        )
+
+    def read(self, episodes: Iterable[int]) -> dict[int, Experience]:
+        """Return those of some episodes that are experiences, by key, in the order given."""
+        rows = self._connection.execute(
+            _ROW.format(keys="json_each(?) AS k"), (json.dumps(list(episodes)),)
+        )
+        return {row.key: _experience(row) for row in map(_Row._make, rows)}
+
+
+class _Row(NamedTuple):
+    """What `_ROW` selects."""
+
+    key: int
+    uid: bytes | str
+    content: str
+    occurred_at: int
+    status: str | None
+    embedded: int
+    score: float | None
+    memory_type: str
+    context_bytes: int
+    action_bytes: int
+    project: str | None
+    parent: bytes | str | None
+    successor: bytes | str | None
+    source_ids: str | None
+    insight_type: str | None
+    updated_at: int
+    used_count: int
+    last_used_at: int | None
+    given_times: str | None
+    tags: str
+
+
+def _experience(row: _Row) -> Experience:
+    given: dict[str, str] = {} if row.given_times is None else json.loads(row.given_times)
+    context, action, result = parts_of(row.content, row.context_bytes, row.action_bytes)
+    last_used = None if row.last_used_at is None else wire_time(row.last_used_at)
+    return Experience(
+        id=uids.from_stored(row.uid),
+        memory_type=row.memory_type,
+        context=context,
+        action=action,
+        result=result,
+        score=row.score or 0.0,
+        tags=tuple(json.loads(row.tags)),
+        project=row.project,
+        parent_id=None if row.parent is None else uids.from_stored(row.parent),
+        source_ids=row.source_ids,
+        insight_type=row.insight_type,
+        created_at=given.get("created_at", wire_time(row.occurred_at)),
+        updated_at=given.get("updated_at", wire_time(row.updated_at)),
+        used_count=row.used_count,
+        last_used_at=given.get("last_used_at", last_used),
+        superseded_by=None if row.successor is None else uids.from_stored(row.successor),
+        archived=row.status == ARCHIVED,
+        indexed=bool(row.embedded) and row.status is None,
+    )
