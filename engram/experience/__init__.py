@@ -5,11 +5,12 @@ from __future__ import annotations
 from engram.engine.reembedding import Reembedding
 from engram.experience.keeping import Keeping
 from engram.experience.results import Stored
+from engram.experience.waiting import Waiting
 
 __all__ = ["ExperienceMemory", "Stored"]
 
 
-class ExperienceMemory(Keeping, Reembedding):
+class ExperienceMemory(Keeping, Waiting, Reembedding):
     """Experiences in a store: what was done, in what situation, and what came of it.
 
     An experience is an episode, so `Engram` recalls and erases it; what `Engram` keeps is in the

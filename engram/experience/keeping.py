@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engram import arguments
-from engram.embedding import embed_documents
+from engram.engine.embedding_parts import embed_parts
 from engram.engine.session import Session
 from engram.errors import InvalidArgument, NotFound
 from engram.experience.results import Stored
@@ -105,11 +105,8 @@ class Keeping(Session):
         with self._store.reading():
             stored = self._store.model()
         embedder = self._the_embedder(stored)
-        parts = [(field, text) for field, text in enumerate(new.parts) if text.strip()]
-        parts = parts or [(0, "")]
-        vectors, counts = embed_documents(embedder, [text for _, text in parts])
-        fields = np.repeat(np.array([field for field, _ in parts], dtype=np.int64), counts)
-        return embedder, vectors, fields
+        parts = embed_parts(embedder, [new.texts])
+        return embedder, parts.vectors, parts.fields
 
 
 def _part(value: object, argument: str) -> str:

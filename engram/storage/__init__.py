@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from engram.storage.connection import MEMORY
     from engram.storage.embeddings import VectorBatch, as_stored
     from engram.storage.episodes import NewEpisode, Origin
-    from engram.storage.experiences import MEMORY_TYPES, NewExperience
+    from engram.storage.experiences import MEMORY_TYPES, NewExperience, Texts, texts_of
     from engram.storage.fact_records import Evidence, FactSource, NewFact
     from engram.storage.filters import EpisodeFilter
     from engram.storage.graph import Edges
@@ -43,11 +43,13 @@ __all__ = [
     "RecordReader",
     "RecordWriter",
     "Store",
+    "Texts",
     "Traces",
     "VectorBatch",
     "as_stored",
     "origins",
     "read_old_store",
+    "texts_of",
 ]
 
 # Loaded at first use: most of it brings NumPy, and a ledger needs none of that.
@@ -62,6 +64,8 @@ _LAZY = {
     "Origin": "engram.storage.episodes",
     "MEMORY_TYPES": "engram.storage.experiences",
     "NewExperience": "engram.storage.experiences",
+    "Texts": "engram.storage.experiences",
+    "texts_of": "engram.storage.experiences",
     "Evidence": "engram.storage.fact_records",
     "FactSource": "engram.storage.fact_records",
     "NewFact": "engram.storage.fact_records",

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from engram.errors import Busy, Closed, CorruptStore, Forked, StoreFull
-from engram.models import Counts
 from engram.storage import schema, uids
 from engram.storage.access import AccessLog, Recall
 from engram.storage.agents import Agents
@@ -16,6 +15,7 @@ from engram.storage.changes import Changes
 from engram.storage.columns import Columns
 from engram.storage.connection import MAPPED, Connection
 from engram.storage.consistency import Consistency
+from engram.storage.counting import count
 from engram.storage.dormant_evaluation import DormantEvaluation
 from engram.storage.embedding_models import EmbeddingModels
 from engram.storage.embeddings import Embeddings
@@ -36,7 +36,6 @@ from engram.storage.reflections import Reflections
 from engram.storage.residue import REBUILT_BELOW, Residue
 from engram.storage.strength import Strength
 from engram.storage.text import TextIndex
-from engram.times import from_micros
 
 if TYPE_CHECKING:
     import os
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from engram.models import StoredModel
+    from engram.models import Counts, StoredModel
     from engram.storage.experiences import NewExperience
 
 _SNAPSHOT: Final = "index"
@@ -154,10 +153,10 @@ class Store:
     def add_episodes(
         self,
         new: Sequence[NewEpisode],
-        vectors: NDArray[np.float32],
-        counts: NDArray[np.int64],
+        vectors: NDArray[np.float32] | None,
+        counts: NDArray[np.int64] | None,
         *,
-        model: int,
+        model: int | None,
         agent: str | None,
         now: int,
         fields: NDArray[np.int64] | None = None,
@@ -167,16 +166,20 @@ class Store:
 
         Args:
             new: n episodes.
-            vectors: float32[m, dim], unit length, the chunks of all episodes in order.
-            counts: int64[n], chunks of each episode.
-            model: The model that made the vectors.
+            vectors: float32[m, dim], unit length, the chunks of all episodes in order; None: there
+                is no way to make them, and the texts wait for one.
+            counts: int64[n], chunks of each episode; None without vectors.
+            model: The model that made the vectors; None without vectors.
             agent: Who writes.
             now: The time, in microseconds.
-            fields: int64[m], which part of an experience each chunk is of.
+            fields: int64[m], which part of an experience each chunk is of, -1: of none.
             experiences: What the episodes are beside that, n of them or none.
         """
         keys, ids = self.episodes.add(new, self._agents.add(agent), now)
-        self.embeddings.add(keys, vectors, counts, model, fields)
+        if vectors is None or counts is None or model is None:
+            self.embeddings.wait(keys)
+        else:
+            self.embeddings.add(keys, vectors, counts, model, fields)
         if experiences:
             self.experiences.add(keys, experiences)
         self.text.add(keys[0], keys[-1])
@@ -283,29 +286,7 @@ class Store:
 
     def counts(self, agent: str | None) -> Counts:
         """Count what the store holds, for one agent or, with None, for all."""
-        one = self._connection.execute
-        scope = "TRUE" if agent is None else "agent = (SELECT id FROM agent WHERE name = ?1)"
-        bindings = () if agent is None else (agent,)
-        reflected = one(
-            f"SELECT max(finished_at) FROM reflection WHERE {scope}",  # noqa: S608
-            bindings,
-        ).get
-        return Counts(
-            episodes=one(f"SELECT count(*) FROM episode WHERE {scope}", bindings).get,  # noqa: S608
-            embedded=one(
-                "SELECT count(DISTINCT episode) FROM embedding"  # noqa: S608
-                f" WHERE episode IN (SELECT id FROM episode WHERE {scope})",
-                bindings,
-            ).get,
-            facts=self.facts.count(),
-            active_facts=self.facts.count_active(),
-            entities=self.graph.count(),
-            reflections=one(
-                f"SELECT count(DISTINCT uid) FROM reflection WHERE {scope}",  # noqa: S608
-                bindings,
-            ).get,
-            last_reflection=None if reflected is None else from_micros(reflected),
-        )
+        return count(self._connection, agent, self.facts, self.graph)
 
     def check(self) -> list[str]:
         """Return what is wrong with the file, nothing when it is sound; see `Consistency`.
