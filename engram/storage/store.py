@@ -16,7 +16,9 @@ from engram.storage.changes import Changes
 from engram.storage.columns import Columns
 from engram.storage.connection import MAPPED, Connection
 from engram.storage.consistency import Consistency
+from engram.storage.dependents import Dependents
 from engram.storage.dormant_evaluation import DormantEvaluation
+from engram.storage.duplicates import Duplicates
 from engram.storage.embedding_models import EmbeddingModels
 from engram.storage.embeddings import Embeddings
 from engram.storage.episodes import Episodes, NewEpisode
@@ -109,6 +111,8 @@ class Store:
         self.text = TextIndex(self._connection)
         self.memories = Memories(self._connection)
         self.experiences = Experiences(self._connection)
+        self.duplicates = Duplicates(self._connection)
+        self._dependents = Dependents(self._connection)
         self.names = Names(self._connection)
         self.projects = Projects(self._connection)
         self.facts = Facts(self._connection, self._agents, self._changes, self.projects)
@@ -185,23 +189,28 @@ class Store:
         self.changed("observe", keys[0], keys[-1], now)
         return [uids.from_stored(uid) for uid in ids]
 
-    def remove_episode(self, key: int, now: int) -> None:
-        """Erase an episode from every table."""
-        self.remove_episodes([key], now)
+    def remove_episodes(self, keys: Sequence[int], now: int) -> list[str]:
+        """Erase episodes from every table, and what rests on one of them; see `Dependents`.
 
-    def remove_episodes(self, keys: Sequence[int], now: int) -> None:
-        """Erase episodes from every table; many at once are cheaper than one by one."""
-        rebuild = self.text.is_cheaper_to_rebuild(len(keys))
+        Many at once are cheaper than one by one.
+
+        Returns:
+            The public ids of all that went, in insertion order.
+        """
+        gone = self._dependents.of(keys)
+        self._dependents.let_go(list(gone), gone.values())
+        rebuild = self.text.is_cheaper_to_rebuild(len(gone))
         if not rebuild:
-            self.text.remove(keys)
-        self.projects.remove(keys)
-        self._lifecycle.forget_history(keys)
-        for key in keys:
+            self.text.remove(list(gone))
+        self.projects.remove(gone)
+        self._lifecycle.forget_history(gone)
+        for key in gone:
             self._access.forget(key)
             self.episodes.remove(key)
             self.changed("forget", key, key, now)
         if rebuild:
             self.text.rebuild()
+        return list(gone.values())
 
     def remove_observation(self, observation: str, now: int) -> bool:
         """Erase a check observation, by its public id; return whether it was there."""
