@@ -10,7 +10,13 @@ if TYPE_CHECKING:
     from engram.storage.connection import MEMORY
     from engram.storage.embeddings import VectorBatch, as_stored
     from engram.storage.episodes import NewEpisode, Origin
-    from engram.storage.experiences import MEMORY_TYPES, NewExperience
+    from engram.storage.experiences import (
+        INSIGHT,
+        INSIGHT_TYPES,
+        MEMORY_TYPES,
+        NewExperience,
+        wire_time,
+    )
     from engram.storage.fact_records import Evidence, FactSource, NewFact
     from engram.storage.filters import EpisodeFilter
     from engram.storage.graph import Edges
@@ -23,6 +29,8 @@ if TYPE_CHECKING:
     from engram.storage.text import Phrase
 
 __all__ = [
+    "INSIGHT",
+    "INSIGHT_TYPES",
     "KINDS",
     "MEMORY",
     "MEMORY_TYPES",
@@ -48,6 +56,7 @@ __all__ = [
     "as_stored",
     "origins",
     "read_old_store",
+    "wire_time",
 ]
 
 # Loaded at first use: most of it brings NumPy, and a ledger needs none of that.
@@ -60,8 +69,11 @@ _LAZY = {
     "as_stored": "engram.storage.embeddings",
     "NewEpisode": "engram.storage.episodes",
     "Origin": "engram.storage.episodes",
+    "INSIGHT": "engram.storage.experiences",
+    "INSIGHT_TYPES": "engram.storage.experiences",
     "MEMORY_TYPES": "engram.storage.experiences",
     "NewExperience": "engram.storage.experiences",
+    "wire_time": "engram.storage.experiences",
     "Evidence": "engram.storage.fact_records",
     "FactSource": "engram.storage.fact_records",
     "NewFact": "engram.storage.fact_records",

@@ -158,10 +158,10 @@ class Store:
     def add_episodes(
         self,
         new: Sequence[NewEpisode],
-        vectors: NDArray[np.float32],
-        counts: NDArray[np.int64],
+        vectors: NDArray[np.float32] | None,
+        counts: NDArray[np.int64] | None = None,
         *,
-        model: int,
+        model: int | None = None,
         agent: str | None,
         now: int,
         fields: NDArray[np.int64] | None = None,
@@ -171,7 +171,8 @@ class Store:
 
         Args:
             new: n episodes.
-            vectors: float32[m, dim], unit length, the chunks of all episodes in order.
+            vectors: float32[m, dim], unit length, the chunks of all episodes in order; None: they
+                wait to be embedded.
             counts: int64[n], chunks of each episode.
             model: The model that made the vectors.
             agent: Who writes.
@@ -180,7 +181,10 @@ class Store:
             experiences: What the episodes are beside that, n of them or none.
         """
         keys, ids = self.episodes.add(new, self._agents.add(agent), now)
-        self.embeddings.add(keys, vectors, counts, model, fields)
+        if vectors is None or counts is None or model is None:
+            self.embeddings.postpone(keys)
+        else:
+            self.embeddings.add(keys, vectors, counts, model, fields)
         if experiences:
             self.experiences.add(keys, experiences)
         self.text.add(keys[0], keys[-1])
@@ -188,6 +192,11 @@ class Store:
             self.projects.add(keys[0], keys[-1])
         self.changed("observe", keys[0], keys[-1], now)
         return [uids.from_stored(uid) for uid in ids]
+
+    def retag(self, episode: int, tags: Sequence[str], now: int) -> None:
+        """Put tags in the place of those that an episode, given by its key, has."""
+        self.labels.set_tags(episode, tags)
+        self.changed("relabel", episode, episode, now)
 
     def remove_episodes(self, keys: Sequence[int], now: int) -> list[str]:
         """Erase episodes from every table, and what rests on one of them; see `Dependents`.
