@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from engram.engine.reembedding import Reembedding
-from engram.experience.keeping import Keeping
-from engram.experience.results import Stored
+from engram.experience.exchange import Exchange
+from engram.experience.results import ExperienceStatus, Imported, ImportedExperience, Stored
 
-__all__ = ["ExperienceMemory", "Stored"]
+__all__ = [
+    "ExperienceMemory",
+    "ExperienceStatus",
+    "Imported",
+    "ImportedExperience",
+    "Stored",
+]
 
 
-class ExperienceMemory(Keeping, Reembedding):
+class ExperienceMemory(Exchange, Reembedding):
     """Experiences in a store: what was done, in what situation, and what came of it.
 
     An experience is an episode, so `Engram` recalls and erases it; what `Engram` keeps is in the
