@@ -14,7 +14,7 @@ class _Said(msgspec.Struct, frozen=True, tag_field="type", tag=str.lower):
     """A message; members that it does not know are ignored."""
 
 
-class Progress(_Said):
+class Progress(_Said, frozen=True):
     """How far the run got.
 
     Attributes:
@@ -26,7 +26,7 @@ class Progress(_Said):
     percent: float
 
 
-class Insight(_Said):
+class Insight(_Said, frozen=True):
     """What several memories show together, to be kept as a memory of its own.
 
     Attributes:
@@ -48,7 +48,7 @@ class Insight(_Said):
     source_ids: str | None = None
 
 
-class Recommendation(_Said):
+class Recommendation(_Said, frozen=True):
     """What should become of a memory.
 
     Attributes:
@@ -62,14 +62,14 @@ class Recommendation(_Said):
     reasoning: str
 
 
-class Metric(_Said):
+class Metric(_Said, frozen=True):
     """A number about the whole."""
 
     name: str
     value: float
 
 
-class Artifact(_Said):
+class Artifact(_Said, frozen=True):
     """A file that was written.
 
     Attributes:
@@ -81,7 +81,7 @@ class Artifact(_Said):
     size_bytes: _Count
 
 
-class Complete(_Said):
+class Complete(_Said, frozen=True):
     """The end of a run that did not fail as a whole.
 
     Attributes:
@@ -93,7 +93,7 @@ class Complete(_Said):
     duration_secs: float
 
 
-class Error(_Said):
+class Error(_Said, frozen=True):
     """The end of a run that failed."""
 
     message: str
