@@ -118,6 +118,8 @@ class Exchange(Keeping):
                     for one in new
                 ],
                 None,
+                None,
+                model=None,
                 agent=self._agent,
                 now=now,
                 experiences=[one.experience for one in new],

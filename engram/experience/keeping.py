@@ -136,7 +136,13 @@ class Keeping(Forgetting):
             return self._use_again(same, episode)
         if embedded is None:
             [uid] = self._store.add_episodes(
-                [episode], None, agent=self._agent, now=new.updated_at, experiences=[new]
+                [episode],
+                None,
+                None,
+                model=None,
+                agent=self._agent,
+                now=new.updated_at,
+                experiences=[new],
             )
             return Stored(uid, indexed=False)
         [uid] = self._store.add_episodes(

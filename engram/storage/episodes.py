@@ -43,7 +43,7 @@ class Origin(NamedTuple):
 class NewEpisode(NamedTuple):
     """An episode on its way into the store; times in microseconds, everything checked.
 
-    It gets a new public id where it brings none.
+    Without a `uid` it gets one.
     """
 
     content: str

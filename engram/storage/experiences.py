@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 
-from engram.errors import CorruptStore
 from engram.models import Experience
 from engram.storage import uids
 from engram.storage.standing import UNAVAILABLE
@@ -119,22 +118,14 @@ class NewExperience(NamedTuple):
 
 
 def parts_of(content: str, context_bytes: int, action_bytes: int) -> tuple[str, str, str]:
-    """Return context, action and result of an experience's episode.
-
-    Raises:
-        CorruptStore: It is not made of such parts.
-    """
+    """Return context, action and result of an experience's episode."""
     said = content.encode()
     ends = context_bytes, context_bytes + 1 + action_bytes
-    try:
-        return (
-            said[: ends[0]].decode(),
-            said[ends[0] + 1 : ends[1]].decode(),
-            said[ends[1] + 1 :].decode(),
-        )
-    except UnicodeDecodeError:
-        message = "a stored experience is damaged"
-        raise CorruptStore(message, "restore a backup") from None
+    return (
+        said[: ends[0]].decode(),
+        said[ends[0] + 1 : ends[1]].decode(),
+        said[ends[1] + 1 :].decode(),
+    )
 
 
 def wire_time(micros: int) -> str:

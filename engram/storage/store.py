@@ -38,6 +38,7 @@ from engram.storage.reflections import Reflections
 from engram.storage.residue import REBUILT_BELOW, Residue
 from engram.storage.strength import Strength
 from engram.storage.text import TextIndex
+from engram.storage.training import Training
 from engram.times import from_micros
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ class Store:
         self.experiences = Experiences(self._connection)
         self.duplicates = Duplicates(self._connection)
         self._dependents = Dependents(self._connection)
+        self.training = Training(self._connection)
         self.names = Names(self._connection)
         self.projects = Projects(self._connection)
         self.facts = Facts(self._connection, self._agents, self._changes, self.projects)
@@ -120,7 +122,7 @@ class Store:
         self.reflections = Reflections(self._connection, self._agents)
         self.dormancy = DormantEvaluation(self._connection)
         self._access = AccessLog(self._connection)
-        self._lifecycle = Lifecycle(self._connection, self._changes, self.projects)
+        self.lifecycle = Lifecycle(self._connection, self._changes, self.projects)
         self.erasure = EntityErasure(
             self._connection, self._changes, self.facts, self._access, self.remove_episodes
         )
@@ -159,9 +161,9 @@ class Store:
         self,
         new: Sequence[NewEpisode],
         vectors: NDArray[np.float32] | None,
-        counts: NDArray[np.int64] | None = None,
+        counts: NDArray[np.int64] | None,
         *,
-        model: int | None = None,
+        model: int | None,
         agent: str | None,
         now: int,
         fields: NDArray[np.int64] | None = None,
@@ -171,18 +173,18 @@ class Store:
 
         Args:
             new: n episodes.
-            vectors: float32[m, dim], unit length, the chunks of all episodes in order; None: they
-                wait to be embedded.
-            counts: int64[n], chunks of each episode.
-            model: The model that made the vectors.
+            vectors: float32[m, dim], unit length, the chunks of all episodes in order; None: there
+                is no way to make them, and the texts wait for one.
+            counts: int64[n], chunks of each episode; None without vectors.
+            model: The model that made the vectors; None without vectors.
             agent: Who writes.
             now: The time, in microseconds.
-            fields: int64[m], which part of an experience each chunk is of.
+            fields: int64[m], which part of an experience each chunk is of, -1: of none.
             experiences: What the episodes are beside that, n of them or none.
         """
         keys, ids = self.episodes.add(new, self._agents.add(agent), now)
         if vectors is None or counts is None or model is None:
-            self.embeddings.postpone(keys)
+            self.embeddings.wait(keys)
         else:
             self.embeddings.add(keys, vectors, counts, model, fields)
         if experiences:
@@ -212,7 +214,7 @@ class Store:
         if not rebuild:
             self.text.remove(list(gone))
         self.projects.remove(gone)
-        self._lifecycle.forget_history(gone)
+        self.lifecycle.forget_history(gone)
         for key in gone:
             self._access.forget(key)
             self.episodes.remove(key)
@@ -250,6 +252,11 @@ class Store:
             "INSERT INTO store VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
             (_SNAPSHOT, name),
         )
+
+    @property
+    def path(self) -> Path | None:
+        """The file; None for a store in memory."""
+        return None if self._connection.in_memory else Path(self._connection.path)
 
     @property
     def index_folder(self) -> Path | None:
