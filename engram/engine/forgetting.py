@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from engram import arguments
 from engram.engine.session import Session
-from engram.errors import NotFound
+
+if TYPE_CHECKING:
+    from engram.errors import NotFound
 
 
 class Forgetting(Session):

@@ -130,9 +130,7 @@ def _sources(experience: NewExperience) -> Iterable[str]:
     """Return the ids of what an insight rests on, each once."""
     if experience.memory_type != INSIGHT or experience.source_ids is None:
         return ()
-    return dict.fromkeys(
-        uid for part in experience.source_ids.split(",") if (uid := part.strip())
-    )
+    return dict.fromkeys(uid for part in experience.source_ids.split(",") if (uid := part.strip()))
 
 
 def _checked(record: object, where: str, now: int, paths: Resolver) -> _Checked:
@@ -160,14 +158,10 @@ def _checked(record: object, where: str, now: int, paths: Resolver) -> _Checked:
         insight_type=None
         if insight_type is None
         else one_of(insight_type, INSIGHT_TYPES, f"{where}.insight_type"),
-        used_count=arguments.integer(
-            record.used_count, f"{where}.used_count", 0, _LARGEST_COUNT
-        ),
+        used_count=arguments.integer(record.used_count, f"{where}.used_count", 0, _LARGEST_COUNT),
         last_used_at=moments["last_used_at"],
         given_times=_spelled_otherwise(times, moments),
-        score=arguments.number(
-            record.score, f"{where}.score", -_LARGEST_SCORE, _LARGEST_SCORE
-        ),
+        score=arguments.number(record.score, f"{where}.score", -_LARGEST_SCORE, _LARGEST_SCORE),
     )
     episode = NewEpisode(
         experience.content,

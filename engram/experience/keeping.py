@@ -79,13 +79,12 @@ class Keeping(Forgetting):
         """
         now = self._now()
         new = NewExperience(
-            _memory_type(memory_type),
-            *(
-                experience_text(value, name)
-                for name, value in (("context", context), ("action", action), ("result", result))
-            ),
-            updated_at=now,
-            project=None if project is None else arguments.text(project, "project"),
+            one_of(memory_type, MEMORY_TYPES, "memory_type"),
+            experience_text(context, "context"),
+            experience_text(action, "action"),
+            experience_text(result, "result"),
+            now,
+            None if project is None else arguments.text(project, "project"),
         )
         least = arguments.number(threshold, "threshold", 0.0, 1.0)
         if not least:
@@ -129,9 +128,7 @@ class Keeping(Forgetting):
         if same is None and embedded is not None and model is not None:
             vectors = as_stored(embedded.vectors)
             index = self._current_index()
-            same = alike(
-                self._store, index, new, vectors, embedded.fields, self._agent, threshold
-            )
+            same = alike(self._store, index, new, vectors, embedded.fields, self._agent, threshold)
         if same is not None:
             return self._use_again(same, episode)
         if embedded is None:
@@ -292,10 +289,6 @@ def origin_of(project: str | None, source_type: str, paths: Resolver) -> Origin:
     """Return where an experience came from, and its project where that is an absolute path."""
     is_path = project is not None and project.startswith("/")
     return Origin(project=paths.canonical(project) if is_path else None, source_type=source_type)
-
-
-def _memory_type(value: object) -> str:
-    return one_of(value, MEMORY_TYPES, "memory_type")
 
 
 def one_of(value: object, known: tuple[str, ...], argument: str) -> str:

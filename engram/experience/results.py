@@ -20,7 +20,6 @@ class Stored:
     deduplicated: bool = False
 
 
-<<<<<<< HEAD
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedExperience:
     """An experience as an export spells it; see `Experience`.
@@ -97,7 +96,8 @@ class ExperienceStatus:
     episodes: int
     facts: int
     quarantined: int
-=======
+
+
 @dataclass(frozen=True, slots=True)
 class Generated:
     """What a run of the trainer brought.
@@ -138,4 +138,3 @@ class TrainingRun:
     recommendations: list[tuple[str, str, str]]
     metrics: list[tuple[str, float]]
     artifacts: list[tuple[str, int, str | None]]
->>>>>>> main

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # The same owner, kind and project, and not hidden from searches.
 _LIKE = (
-    "x.memory_type = :type AND x.project IS :project"
+    "x.memory_type = :type AND x.project IS :project"  # noqa: S608
     " AND e.agent IS (SELECT id FROM agent WHERE name = :agent)"
     f" AND NOT {INELIGIBLE.format('e')}"
 )

@@ -113,8 +113,13 @@ class NewExperience(NamedTuple):
     @property
     def digest(self) -> bytes:
         """What identical experiences share."""
-        said = json.dumps([self.memory_type, self.project, *self.parts])
-        return hashlib.blake2b(said.encode(), digest_size=_DIGEST_BYTES).digest()
+        return identity(self.memory_type, self.project, self.parts)
+
+
+def identity(memory_type: str, project: str | None, parts: tuple[str, str, str]) -> bytes:
+    """Return a digest of all in which identical experiences agree."""
+    said = json.dumps([memory_type, project, *parts])
+    return hashlib.blake2b(said.encode(), digest_size=_DIGEST_BYTES).digest()
 
 
 def parts_of(content: str, context_bytes: int, action_bytes: int) -> tuple[str, str, str]:
