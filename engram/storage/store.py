@@ -23,7 +23,9 @@ from engram.storage.episodes import Episodes, NewEpisode
 from engram.storage.erasure import EntityErasure
 from engram.storage.experiences import Experiences
 from engram.storage.facts import Facts
+from engram.storage.feedback import Feedback
 from engram.storage.graph import Graph
+from engram.storage.judgements import Judgements
 from engram.storage.labels import Labels
 from engram.storage.lifecycle import Lifecycle
 from engram.storage.memories import Memories
@@ -34,6 +36,7 @@ from engram.storage.record_writer import RecordWriter
 from engram.storage.records import Column, RecordReader, columns
 from engram.storage.reflections import Reflections
 from engram.storage.residue import REBUILT_BELOW, Residue
+from engram.storage.routing import ChoiceValues
 from engram.storage.strength import Strength
 from engram.storage.text import TextIndex
 from engram.times import from_micros
@@ -109,6 +112,9 @@ class Store:
         self.text = TextIndex(self._connection)
         self.memories = Memories(self._connection)
         self.experiences = Experiences(self._connection)
+        self.judgements = Judgements(self._connection)
+        self.feedback = Feedback(self._connection)
+        self.choice_values = ChoiceValues(self._connection)
         self.names = Names(self._connection)
         self.projects = Projects(self._connection)
         self.facts = Facts(self._connection, self._agents, self._changes, self.projects)
@@ -259,7 +265,7 @@ class Store:
                 self.flush(wait=False)
 
     def flush(self, *, wait: bool = True) -> None:
-        """Write the access-log entries that wait, in one transaction of their own.
+        """Write the feedback and the access-log entries that wait, each in one transaction.
 
         Args:
             wait: Whether to wait while another connection writes.
@@ -267,6 +273,7 @@ class Store:
         Raises:
             Busy: Another connection writes; the entries go on waiting.
         """
+        self.feedback.flush(wait=wait)
         if self._access.waiting:
             with self.writing(wait=None if wait else 0.0):
                 written = self._access.write()
