@@ -233,7 +233,7 @@ class Searching(Session):
         allowed = partial(
             EpisodeFilter, agent=self._agent, exclude_quarantined=True, any_case_tags=labels
         )
-        filters = (allowed(memory_types=types),)
+        filters: tuple[EpisodeFilter, ...] = (allowed(memory_types=types),)
         if whose is not None and fusion.other_project_weight == 0.0:
             filters = (allowed(memory_types=types, project=whose),)
             if not types or INSIGHT in types:
