@@ -128,8 +128,11 @@ def parse_judgement(text: str) -> tuple[float, str]:
     """
     answer = _decoded(text)
     score = answer.get("score") if isinstance(answer, dict) else None
-    finite = isinstance(score, int) or (isinstance(score, float) and math.isfinite(score))
-    if isinstance(score, bool) or not finite:
+    if (
+        isinstance(score, bool)
+        or not isinstance(score, (int, float))
+        or not -math.inf < score < math.inf
+    ):
         message = "the model's reply is not a JSON object with a score"
         raise LLMReplyError(message)
     reason = answer.get("reason")

@@ -143,7 +143,8 @@ class Feedback:
         self._connection.execute(
             "UPDATE shown SET rewarded = 1 WHERE episode = ? AND routing = ?", (episode, row[0])
         )
-        return row[1:]
+        routing: tuple[str, ...] = row[1:]
+        return routing
 
     def prune(self) -> int:
         """Remove some of the oldest searches beyond `KEPT`; return how many.
