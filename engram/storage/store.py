@@ -16,6 +16,7 @@ from engram.storage.changes import Changes
 from engram.storage.columns import Columns
 from engram.storage.connection import MAPPED, Connection
 from engram.storage.consistency import Consistency
+from engram.storage.consolidations import Consolidations
 from engram.storage.dormant_evaluation import DormantEvaluation
 from engram.storage.embedding_models import EmbeddingModels
 from engram.storage.embeddings import Embeddings
@@ -117,6 +118,9 @@ class Store:
         self.dormancy = DormantEvaluation(self._connection)
         self._access = AccessLog(self._connection)
         self._lifecycle = Lifecycle(self._connection, self._changes, self.projects)
+        self.consolidations = Consolidations(
+            self._connection, self._lifecycle, self.labels, self.retag
+        )
         self.erasure = EntityErasure(
             self._connection, self._changes, self.facts, self._access, self.remove_episodes
         )
@@ -196,6 +200,7 @@ class Store:
             self.text.remove(keys)
         self.projects.remove(keys)
         self._lifecycle.forget_history(keys)
+        self.consolidations.forget(keys)
         for key in keys:
             self._access.forget(key)
             self.episodes.remove(key)
