@@ -189,6 +189,11 @@ class Store:
         self.changed("observe", keys[0], keys[-1], now)
         return [uids.from_stored(uid) for uid in ids]
 
+    def retag(self, episode: int, tags: Sequence[str], now: int) -> None:
+        """Put tags in the place of those that an episode, given by its key, has."""
+        self.labels.set_tags(episode, tags)
+        self.changed("relabel", episode, episode, now)
+
     def remove_episode(self, key: int, now: int) -> None:
         """Erase an episode from every table."""
         self.remove_episodes([key], now)
