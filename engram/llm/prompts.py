@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from engram.models import Episode
+    from engram.models import Episode, Experience
 
 __all__ = [
+    "DUPLICATE_SYSTEM",
     "FACT_ARRAY",
     "FACT_OBJECT",
     "FACT_SYSTEM",
     "SUMMARY_SYSTEM",
+    "duplicate_prompt",
     "escape",
     "fact_prompt",
     "printable",
@@ -47,6 +49,15 @@ You summarise observations in one plain paragraph that keeps names, dates, numbe
 {_DATA_RULE}
 
 Answer with the paragraph and nothing else: no heading, no list, no markup."""
+
+DUPLICATE_SYSTEM = f"""\
+You decide whether two observations record the same experience, so that one of them can be put
+away and nothing is lost: the same situation, the same action and the same result, however they
+are worded. They do not where one says something that the other lacks or says otherwise.
+
+{_DATA_RULE}
+
+Answer with one word and nothing else: MERGE if they record the same, KEEP if not or in doubt."""
 
 _FACT = {
     "type": "object",
@@ -101,6 +112,16 @@ def fact_prompt(episodes: Iterable[Episode]) -> str:
 def summary_prompt(episodes: Iterable[Episode]) -> str:
     """Return the request for one summary of the episodes."""
     return _prompt("Summarise these observations.", episodes)
+
+
+def duplicate_prompt(first: Experience, second: Experience) -> str:
+    """Return the question whether two experiences say the same."""
+    blocks = (
+        f'<observation idx="{number}">context: {escape(one.context)}\n'
+        f"action: {escape(one.action)}\nresult: {escape(one.result)}</observation>"
+        for number, one in enumerate((first, second), 1)
+    )
+    return "\n".join(("Do these observations record the same?", *blocks))
 
 
 def _prompt(instruction: str, episodes: Iterable[Episode]) -> str:

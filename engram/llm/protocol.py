@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from typing import Any
 
-    from engram.models import Episode
+    from engram.models import Episode, Experience
 
-__all__ = ["LLMAdapter"]
+__all__ = ["DuplicateJudge", "LLMAdapter"]
 
 
 @runtime_checkable
@@ -28,3 +28,11 @@ class LLMAdapter(Protocol):
 
     def summarise(self, episodes: list[Episode]) -> tuple[str, int]:
         """Return one paragraph that says what the episodes say, and the tokens that cost."""
+
+
+@runtime_checkable
+class DuplicateJudge(Protocol):
+    """A language model that can tell whether two experiences are one."""
+
+    def are_duplicates(self, first: Experience, second: Experience) -> tuple[bool, int]:
+        """Say whether two experiences say the same, and return the tokens that cost."""

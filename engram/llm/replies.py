@@ -9,6 +9,7 @@ import contextlib
 import json
 import logging
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ __all__ = [
     "MAX_TERM_LENGTH",
     "Reply",
     "confidence",
+    "parse_duplicates",
     "parse_facts",
     "parse_summary",
     "token_count",
@@ -33,6 +35,7 @@ MAX_TERM_LENGTH = 1_000
 _DEFAULT_CONFIDENCE = 0.5
 _MAX_TOKENS = 2**53 - 1  # a bogus count must not overflow the column that sums them
 _TERMS = ("subject", "predicate", "object")
+_FIRST_WORD = re.compile(r"\w+")
 _logger = logging.getLogger(__name__)
 
 
@@ -111,6 +114,12 @@ def parse_summary(text: str) -> str:
         message = "the model's reply is blank"
         raise LLMReplyError(message)
     return summary
+
+
+def parse_duplicates(text: str) -> bool:
+    """Return whether a reply's first word says to merge two experiences; anything else does not."""
+    found = _FIRST_WORD.search(text)
+    return found is not None and found[0].casefold() == "merge"
 
 
 def _items(text: str) -> list[object]:

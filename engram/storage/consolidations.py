@@ -27,7 +27,8 @@ _ROW = (
     " coalesce(j.score, 0.0), x.given_times ->> 'created_at', x.parent IS NOT NULL"
     " AND NOT EXISTS (SELECT 1 FROM episode AS p WHERE p.uid = x.parent),"
     " e.content, x.context_bytes, x.action_bytes"
-    " FROM {rows} JOIN episode AS e ON e.id = x.episode LEFT JOIN judgement AS j ON j.episode = e.id"
+    " FROM {rows} JOIN episode AS e ON e.id = x.episode"
+    " LEFT JOIN judgement AS j ON j.episode = e.id"
     f" WHERE x.memory_type <> '{INSIGHT}' AND NOT {INELIGIBLE.format('e')} AND {{condition}}"
     " ORDER BY e.id"
 )
@@ -167,10 +168,16 @@ class Consolidations:
 
     def begin(self, performed_by: str, at: int) -> Run:
         """Note a new run."""
-        newest = self._connection.execute("SELECT uid FROM consolidation ORDER BY id DESC LIMIT 1").get
-        [uid] = uids.following(newest, at, 1)
+        uid = self._new_id("consolidation", at)
         self._connection.execute("INSERT INTO consolidation (uid, at) VALUES (?, ?)", (uid, at))
         return Run(self._connection.last_id, uids.from_stored(uid), performed_by, at)
+
+    def _new_id(self, table: str, at: int) -> bytes:
+        newest = self._connection.execute(
+            f"SELECT uid FROM {table} ORDER BY id DESC LIMIT 1"  # noqa: S608
+        ).get
+        [uid] = uids.following(newest, at, 1)
+        return uid
 
     def merge(self, run: Run, survivor: Candidate, absorbed: Candidate, reason: str) -> None:
         """Hide an experience behind another one, which gets its tags."""
@@ -212,15 +219,11 @@ class Consolidations:
             reason=_mark(run.id),
             columns=columns,
         )
-        newest = self._connection.execute(
-            "SELECT uid FROM consolidation_step ORDER BY id DESC LIMIT 1"
-        ).get
-        [uid] = uids.following(newest, run.at, 1)
         self._connection.execute(
             "INSERT INTO consolidation_step (uid, run, action, memories, reason, performed_by,"
             " before, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                uid,
+                self._new_id("consolidation_step", run.at),
                 run.key,
                 action,
                 json.dumps(ids, ensure_ascii=False),
@@ -310,5 +313,5 @@ def _mark(run_id: str) -> str:
 
 
 def _candidate(row: tuple[object, ...]) -> Candidate:
-    key, uid, *rest = row[:11]
-    return Candidate(key, uids.from_stored(uid), *rest[:-1], bool(rest[-1]))  # type: ignore[arg-type]
+    found = Candidate._make(row[:11])
+    return found._replace(id=uids.from_stored(found.id), orphaned=bool(found.orphaned))
