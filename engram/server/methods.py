@@ -178,24 +178,16 @@ METHODS: Final = {
     "memory_consolidate_preview": Method(
         Candidates, "Find duplicates, and what is stale or broken."
     ),
-    "memory_consolidate": Method(
-        Candidates, "Say what should become of them; changes nothing."
-    ),
+    "memory_consolidate": Method(Candidates, "Say what should become of them; changes nothing."),
     "memory_consolidate_apply": Method(Apply, "Do that."),
     "memory_consolidate_log": Method(Log, "List what consolidations did, newest first."),
     "memory_consolidate_undo": Method(Undo, "Take back what a consolidation did."),
-    "memory_train_generate": Method(
-        NoParams, "Run the trainer and keep what it learned."
-    ),
+    "memory_train_generate": Method(NoParams, "Run the trainer and keep what it learned."),
     "memory_train_list": Method(NoParams, "List the insights of the trainer."),
     "memory_train_delete": Method(One, "Erase an insight."),
-    "memory_insights": Method(
-        Insights, "List, delete or generate insights, by `action`."
-    ),
+    "memory_insights": Method(Insights, "List, delete or generate insights, by `action`."),
     "memory_reembed": Method(Reembed, "Embed the texts that still wait for it."),
-    "memory_migrate_preview": Method(
-        Migrate, "Count what `memory_migrate_apply` would bring in."
-    ),
+    "memory_migrate_preview": Method(Migrate, "Count what `memory_migrate_apply` would bring in."),
     "memory_migrate_apply": Method(
         Migrate, "Bring in memories from the reference server's database."
     ),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from engram import llm
 from engram.embedding import resolve
-from engram.errors import Busy, EngramError, InvalidArgument, ModelCorrupt, ModelMissing
+from engram.errors import EngramError, InvalidArgument, ModelCorrupt, ModelMissing
 from engram.experience import ExperienceMemory
 from engram.server.failures import (
     CONFIG_INVALID,

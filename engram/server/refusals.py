@@ -18,6 +18,9 @@ from engram.errors import (
     ModelMissing,
     NotFound,
     ScopeError,
+    TimedOut,
+    TrainerFailed,
+    TrainerReplyError,
 )
 from engram.server.failures import (
     DATABASE_UNAVAILABLE,
@@ -27,6 +30,9 @@ from engram.server.failures import (
     MODEL_MISMATCH,
     NOT_FOUND,
     STORAGE,
+    TRAINER_FAILED,
+    TRAINER_OUTPUT,
+    TRAINER_TIMEOUT,
     Failure,
 )
 
@@ -41,6 +47,9 @@ _KINDS: Final[tuple[tuple[type[EngramError], int, str], ...]] = (
     (InvalidArgument, DISPATCH, "dispatch error"),
     (InvalidType, DISPATCH, "dispatch error"),
     (ScopeError, DISPATCH, "dispatch error"),
+    (TrainerFailed, TRAINER_FAILED, "trainer failed"),
+    (TimedOut, TRAINER_TIMEOUT, "trainer timeout"),
+    (TrainerReplyError, TRAINER_OUTPUT, "trainer malformed output"),
     (Busy, DATABASE_UNAVAILABLE, "database unavailable"),
     (Closed, DATABASE_UNAVAILABLE, "database unavailable"),
     (EngramError, STORAGE, "sqlite error"),

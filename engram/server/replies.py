@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from engram.experience import Analysis, Applied, ConsolidationStep, Found, Preview, Stored
+    from engram.experience import Found, Preview, Stored, TrainingRun
     from engram.models import Experience
 
 EXPORT_VERSION: Final = 1
@@ -74,7 +74,7 @@ def insights(listed: Iterable[Experience]) -> dict[str, object]:
 def preview(seen: Preview) -> dict[str, object]:
     """Return what a consolidation would look at."""
     return {
-        "duplicates": sum(len(group.duplicate_ids) for group in seen.duplicate_groups),
+        "duplicates": len(seen.duplicate_groups),
         "stale": len(seen.stale_ids),
         "garbage": len(seen.garbage_ids),
         "duplicate_groups": plain(seen.duplicate_groups),
@@ -83,10 +83,29 @@ def preview(seen: Preview) -> dict[str, object]:
     }
 
 
+def training(runs: Iterable[TrainingRun]) -> dict[str, object] | None:
+    """Return the newest run of the trainer and what it said beside its insights, None for none."""
+    newest = next(iter(runs), None)
+    if newest is None:
+        return None
+    names = {
+        "recommendations": ("target_id", "action", "reasoning"),
+        "metrics": ("name", "value"),
+        "artifacts": ("path", "size_bytes", "sha256"),
+    }
+    said: dict[str, object] = plain(newest)
+    return said | {
+        member: [dict(zip(keys, one, strict=True)) for one in getattr(newest, member)]
+        for member, keys in names.items()
+    }
+
+
 def plain(value: Any) -> Any:
     """Return dataclasses, and sequences of them, as what JSON has forms for."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {
+            field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)
+        }
     if isinstance(value, (list, tuple)):
         return [plain(part) for part in value]
     return value
