@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
+import pytest
 from socket_server import PATIENCE, Peer
 
 COMMAND = [sys.executable, "-m", "engram", "server"]
@@ -82,7 +83,7 @@ class Server:
             if self.socket.exists():
                 return process
         process.kill()
-        raise AssertionError("the server is not ready")
+        pytest.fail("the server is not ready")
 
     def environment(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}

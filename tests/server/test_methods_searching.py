@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from engram_server import RefusedError, record, texts
+from engram_server import RefusedError, record
 
 TOPICS = {
     "auth": "the token of the login expired and the session was refused",

@@ -27,7 +27,7 @@ PROGRESS = '{"type":"progress","stage":"clustering","percent":45.0}'
 
 
 def printing(*lines: str) -> str:
-    return f"sys.stdout.write({''.join(f'{line}\n' for line in lines)!r})"
+    return f"for line in {lines!r}: print(line)"
 
 
 @pytest.fixture
