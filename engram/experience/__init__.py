@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from engram.engine.reembedding import Reembedding
-from engram.experience.keeping import Keeping
-from engram.experience.results import Stored
+from engram.experience.exchange import Exchange
+from engram.experience.judging import Judgement, Judging
+from engram.experience.results import ExperienceStatus, Imported, ImportedExperience, Stored
+from engram.experience.searching import Found, Hit, Searching
 
-__all__ = ["ExperienceMemory", "Stored"]
+__all__ = [
+    "ExperienceMemory",
+    "ExperienceStatus",
+    "Found",
+    "Hit",
+    "Imported",
+    "ImportedExperience",
+    "Judgement",
+    "Stored",
+]
 
 
-class ExperienceMemory(Keeping, Reembedding):
+class ExperienceMemory(Exchange, Searching, Judging, Reembedding):
     """Experiences in a store: what was done, in what situation, and what came of it.
 
     An experience is an episode, so `Engram` recalls and erases it; what `Engram` keeps is in the

@@ -21,6 +21,7 @@ class StubLLMAdapter:
         facts: What `extract_facts` returns a copy of; None is no facts.
         tokens: What each call costs.
         summary: What `summarise` returns.
+        judgement: What `judge_memory` returns.
     """
 
     model_name = "stub"
@@ -30,10 +31,12 @@ class StubLLMAdapter:
         facts: Iterable[dict[str, Any]] | None = None,
         tokens: int = 0,
         summary: str = "Stub summary.",
+        judgement: tuple[float, str] = (0.5, "Stub judgement."),
     ) -> None:
         self._facts = list(facts or ())
         self._tokens = tokens
         self._summary = summary
+        self._judgement = judgement
 
     def extract_facts(self, episodes: list[Episode]) -> tuple[list[dict[str, Any]], int]:
         """Return a copy of the facts, and the tokens."""
@@ -42,3 +45,7 @@ class StubLLMAdapter:
     def summarise(self, episodes: list[Episode]) -> tuple[str, int]:
         """Return the summary, and the tokens."""
         return self._summary, self._tokens
+
+    def judge_memory(self, query: str, text: str) -> tuple[float, str]:
+        """Return the judgement."""
+        return self._judgement

@@ -45,6 +45,8 @@ CREATE INDEX experience_by_parent ON experience (parent) WHERE parent IS NOT NUL
 CREATE INDEX experience_by_successor ON experience (superseded_by)
     WHERE superseded_by IS NOT NULL;
 CREATE INDEX episode_source_by_source ON episode_source (source);
+-- To be counted.
+CREATE INDEX episode_quarantined ON episode (id) WHERE quarantined;
 
 -- How useful an episode was found. Without a time: an import said so.
 CREATE TABLE judgement (
