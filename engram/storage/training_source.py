@@ -43,7 +43,7 @@ class MemoryCells(NamedTuple):
 
     key: int
     id_kind: str
-    id: bytes | None
+    uid: bytes | None
     memory_type: Any
     context: Any
     action: Any
@@ -60,9 +60,9 @@ class MemoryCells(NamedTuple):
 
 
 class VectorShape(NamedTuple):
-    """How vectors are stored: how many there are at most, their dimension and NumPy type."""
+    """How vectors are stored: how many at most, of what dimension and NumPy type."""
 
-    count: int
+    at_most: int
     dim: int
     dtype: str
 

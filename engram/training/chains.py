@@ -1,4 +1,4 @@
-"""Which memories followed from which: as they say themselves, or by likeness and nearness in time."""
+"""Which memories followed from which: as they say, or as likeness and nearness in time suggest."""
 
 from __future__ import annotations
 
@@ -189,5 +189,5 @@ def _shadows(vectors: NDArray[np.float32]) -> NDArray[np.float32] | None:
     sample = vectors[:: len(vectors) // _SAMPLE + 1]
     _, directions = np.linalg.eigh(sample.T @ sample)
     main = vectors @ directions[:, -_SHADOW_DIM:].astype(np.float32)
-    rest = np.sqrt(np.maximum(1.0 - np.square(main).sum(axis=1), 0.0) + _ROUNDING**2)
+    rest = np.sqrt(np.maximum(1.0 - np.square(main).sum(axis=1), 0.0) + _ROUNDING)
     return np.column_stack((main, rest)).astype(np.float32)

@@ -136,7 +136,7 @@ class _Reader:
 
     def _take(self, cells: MemoryCells, judged: set[str]) -> bool:
         """Keep a memory; return whether it can be told from others and says something."""
-        uid = public_id(cells.id_kind, cells.id)
+        uid = public_id(cells.id_kind, cells.uid)
         said = [_text(cell) for cell in cells[3:7]]
         if uid is None or uid in self._ids or None in said:
             self._lost += 1
@@ -240,8 +240,8 @@ class _Vectors:
         self._dim = shape.dim
         self._dtype = np.dtype(shape.dtype)
         self._size = shape.dim * self._dtype.itemsize
-        self._sums = np.zeros((shape.count, shape.dim), dtype=np.float32)
-        self._owners = np.zeros(shape.count, dtype=np.int64)
+        self._sums = np.zeros((shape.at_most, shape.dim), dtype=np.float32)
+        self._owners = np.zeros(shape.at_most, dtype=np.int64)
         self._used = 0
         self.refused: set[int] = set()
 
