@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+import numpy as np
 
 from engram.models import Experience
 from engram.storage import uids
@@ -12,6 +14,8 @@ from engram.times import from_micros
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
 
     from engram.storage.connection import Connection
 
@@ -117,6 +121,20 @@ class Experiences:
                 for key, one in zip(episodes, new, strict=True)
             ),
         )
+
+    def episodes(
+        self, column: Literal["memory_type", "project"], value: str, first: int, last: int
+    ) -> NDArray[np.int64]:
+        """Return which of the episodes `first` to `last`, both included, are such experiences.
+
+        Ascending. Costs time in the number of experiences among them.
+        """
+        rows = self._connection.execute(
+            f"SELECT episode FROM experience WHERE episode BETWEEN ? AND ? AND {column} = ?"  # noqa: S608
+            " ORDER BY episode",
+            (first, last, value),
+        ).fetchall()
+        return np.array(rows, dtype=np.int64).reshape(-1)
 
     def read(self, episodes: Iterable[int]) -> dict[int, Experience]:
         """Return those of some episodes that are experiences, by key, in the order given."""

@@ -36,6 +36,7 @@ from engram.storage.reflections import Reflections
 from engram.storage.residue import REBUILT_BELOW, Residue
 from engram.storage.strength import Strength
 from engram.storage.text import TextIndex
+from engram.storage.training import Training
 from engram.times import from_micros
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ class Store:
         self.text = TextIndex(self._connection)
         self.memories = Memories(self._connection)
         self.experiences = Experiences(self._connection)
+        self.training = Training(self._connection)
         self.names = Names(self._connection)
         self.projects = Projects(self._connection)
         self.facts = Facts(self._connection, self._agents, self._changes, self.projects)
@@ -116,7 +118,7 @@ class Store:
         self.reflections = Reflections(self._connection, self._agents)
         self.dormancy = DormantEvaluation(self._connection)
         self._access = AccessLog(self._connection)
-        self._lifecycle = Lifecycle(self._connection, self._changes, self.projects)
+        self.lifecycle = Lifecycle(self._connection, self._changes, self.projects)
         self.erasure = EntityErasure(
             self._connection, self._changes, self.facts, self._access, self.remove_episodes
         )
@@ -185,6 +187,11 @@ class Store:
         self.changed("observe", keys[0], keys[-1], now)
         return [uids.from_stored(uid) for uid in ids]
 
+    def retag(self, episode: int, tags: Sequence[str], now: int) -> None:
+        """Put tags in the place of those that an episode, given by its key, has."""
+        self.labels.set_tags(episode, tags)
+        self.changed("relabel", episode, episode, now)
+
     def remove_episode(self, key: int, now: int) -> None:
         """Erase an episode from every table."""
         self.remove_episodes([key], now)
@@ -195,7 +202,7 @@ class Store:
         if not rebuild:
             self.text.remove(keys)
         self.projects.remove(keys)
-        self._lifecycle.forget_history(keys)
+        self.lifecycle.forget_history(keys)
         for key in keys:
             self._access.forget(key)
             self.episodes.remove(key)
@@ -232,6 +239,11 @@ class Store:
             "INSERT INTO store VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
             (_SNAPSHOT, name),
         )
+
+    @property
+    def path(self) -> Path | None:
+        """The file; None for a store in memory."""
+        return None if self._connection.in_memory else Path(self._connection.path)
 
     @property
     def index_folder(self) -> Path | None:

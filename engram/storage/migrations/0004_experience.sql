@@ -118,8 +118,8 @@ CREATE TABLE training_run (
     uid ANY NOT NULL UNIQUE,
     started_at INTEGER NOT NULL,
     finished_at INTEGER NOT NULL,
-    -- The number of the error that ended it.
-    failure INTEGER,
+    -- The code of the error that ended it.
+    failure TEXT,
     messages INTEGER NOT NULL DEFAULT 0,
     insights INTEGER NOT NULL DEFAULT 0,
     duration_secs REAL
