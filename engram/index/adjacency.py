@@ -27,6 +27,8 @@ _TOUCH_NO_EDGE: Final = frozenset(
         "reembed",
         "decay",
         "lifecycle",
+        "relabel",
+        "embed",
     }
 )
 _FOLLOWED: Final = frozenset({"link", "strengthen", "alias", "forget", "forget_entity"})

@@ -160,6 +160,8 @@ class EpisodeIndex:
                 newer += last - first + 1
             elif op == "lifecycle":
                 self._hidden_to = 0
+            elif op == "relabel":
+                self._labels.forget(first, last)
             elif op == "forget":
                 self.store.embeddings.forgotten(first, last)
                 for part in self.parts:

@@ -1,7 +1,8 @@
 """Which rows of a segment a filter allows: few as a list, many as a mask, all as neither.
 
-Agent, event time and origin are columns of the index. Labels are looked up in the store once and
-kept as roaring bitmaps of rows: neither a segment's rows nor an episode's labels ever change.
+Agent, event time and origin are columns of the index. Labels, and what an episode is as an
+experience, are looked up in the store once and kept as roaring bitmaps of rows: a segment's rows
+never change, and an episode's labels seldom.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ _FEW_OF: Final = 50
 
 _LABELS_KEPT: Final = 64
 """Bitmaps kept for a segment."""
+
+Kind = Literal["actor", "tag", "any_case_tag", "memory_type", "project"]
+"""What bitmaps are kept of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +80,16 @@ class Selector:
             self._origins = origins(
                 allowed.provenances, exclude_quarantined=allowed.exclude_quarantined
             )
-        self._wanted: list[tuple[Literal["actor", "tag"], str]] = [
-            *(("tag", name) for name in allowed.tags),
-            *(("actor", name) for name in allowed.actors),
+        # Of each kind any of the names will do.
+        self._wanted: list[tuple[Kind, tuple[str, ...]]] = [
+            *(("tag", (name,)) for name in allowed.tags),
+            *(("any_case_tag", (name,)) for name in allowed.any_case_tags),
+            *(("actor", (name,)) for name in allowed.actors),
         ]
+        if allowed.memory_types:
+            self._wanted.append(("memory_type", allowed.memory_types))
+        if allowed.project is not None:
+            self._wanted.append(("project", (allowed.project,)))
 
     def select(self, segment: Segment | Tail) -> Selection:
         """Return what the filter allows of a segment."""
@@ -116,9 +126,7 @@ class Selector:
         agent = None if self._agent is None else segment.agent_rows(self._agent)
         if not self._wanted:
             return agent
-        found = self._labels.of(self._store, segment, *self._wanted[0])
-        for kind, name in self._wanted[1:]:
-            found = found & self._labels.of(self._store, segment, kind, name)
+        found = BitMap.intersection(*(self._labelled(segment, *one) for one in self._wanted))
         if agent is not None and len(agent) < len(found):
             return _rows(found & _bitmap(agent))
         rows = _rows(found)
@@ -130,9 +138,13 @@ class Selector:
         rows = np.union1d(hidden, quarantined)
         if self._agent is not None:
             rows = rows[segment.agents[rows] == self._agent]
-        for kind, name in self._wanted:
-            rows = rows[np.isin(rows, _rows(self._labels.of(self._store, segment, kind, name)))]
+        for wanted in self._wanted:
+            rows = rows[np.isin(rows, _rows(self._labelled(segment, *wanted)))]
         return rows
+
+    def _labelled(self, segment: Segment | Tail, kind: Kind, names: tuple[str, ...]) -> BitMap:
+        """Return the rows that have any of some labels."""
+        return BitMap.union(*(self._labels.of(self._store, segment, kind, one) for one in names))
 
     def _filtered(
         self,
@@ -231,16 +243,14 @@ class LabelRows:
 
     def __init__(self) -> None:
         # The bitmap of each label, and the last key it covers.
-        self._kept: dict[Segment | Tail, dict[tuple[str, str], tuple[BitMap, int]]] = {}
+        self._kept: dict[Segment | Tail, dict[tuple[Kind, str], tuple[BitMap, int]]] = {}
 
-    def of(
-        self, store: Store, segment: Segment | Tail, kind: Literal["actor", "tag"], name: str
-    ) -> BitMap:
+    def of(self, store: Store, segment: Segment | Tail, kind: Kind, name: str) -> BitMap:
         """Return the rows of a segment whose episodes have a label, forgotten ones maybe too."""
         kept = self._kept.setdefault(segment, {})
         found, covered = kept.pop((kind, name), (None, segment.first - 1))
         if found is None or covered < segment.last:
-            keys = store.labels.episodes(kind, name, covered + 1, segment.last)
+            keys = _labelled(store, kind, name, covered + 1, segment.last)
             new = _bitmap(np.searchsorted(segment.keys, keys).astype(np.uint32))
             found = new if found is None else found | new
         if len(kept) >= _LABELS_KEPT:
@@ -248,6 +258,21 @@ class LabelRows:
         kept[kind, name] = found, segment.last
         return found
 
+    def forget(self, first: int, last: int) -> None:
+        """Let go of the bitmaps of segments with any of the episodes `first` to `last`."""
+        self._kept = {
+            one: kept for one, kept in self._kept.items() if one.last < first or last < one.first
+        }
+
     def keep_only(self, segments: set[Segment | Tail]) -> None:
         """Let go of the bitmaps of all other segments."""
         self._kept = {one: kept for one, kept in self._kept.items() if one in segments}
+
+
+def _labelled(store: Store, kind: Kind, name: str, first: int, last: int) -> NDArray[np.int64]:
+    """Return which of the episodes `first` to `last` the store says have a label, ascending."""
+    if kind == "memory_type" or kind == "project":
+        return store.experiences.episodes(kind, name, first, last)
+    if kind == "any_case_tag":
+        return store.labels.any_case(name, first, last)
+    return store.labels.episodes(kind, name, first, last)

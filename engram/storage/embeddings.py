@@ -91,6 +91,10 @@ class Embeddings:
             ),
         )
 
+    def wait(self, episodes: Sequence[int]) -> None:
+        """Note of new episodes, by their keys, that their texts wait to be embedded."""
+        self._connection.executemany("INSERT INTO unembedded VALUES (?)", ((k,) for k in episodes))
+
     def missing(self, model: int, after: int, limit: int) -> list[tuple[int, str]]:
         """Return the first episodes after a key that lack the model's vectors, with their texts."""
         rows = self._connection.execute(
@@ -159,6 +163,35 @@ class Embeddings:
                 (apsw.carray(episodes), model.id),
             ).fetchall()
         return self._sound(rows, model.dim)
+
+    def fields(
+        self, episodes: NDArray[np.int64], model: StoredModel
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
+        """Return the model's vectors of some episodes with the parts of experiences they are of.
+
+        Damaged ones are left out; see `damaged`.
+
+        Args:
+            episodes: int64[n], keys, ascending.
+            model: The model.
+
+        Returns:
+            Of each chunk, by episode and then by chunk: its episode, int64[m]; which part of an
+            experience it is of, int64[m], -1 where it is of none; its vector, float32[m, dim].
+        """
+        rows: list[Any] = []
+        if len(episodes):
+            rows = self._connection.execute(
+                "SELECT v.episode, v.vector, coalesce(v.field, -1) FROM carray(?) AS k"
+                " CROSS JOIN embedding AS v ON v.episode = k.value AND v.model = ?"
+                " ORDER BY v.episode, v.chunk",
+                (apsw.carray(episodes), model.id),
+            ).fetchall()
+        sound = [row for row in rows if _columns([row[:2]], model.dim) is not None]
+        if len(sound) < len(rows):
+            self.damaged.update(row[0] for row in set(rows) - set(sound))
+        found = self._sound([row[:2] for row in sound], model.dim)
+        return found.episodes, np.array([row[2] for row in sound], dtype=np.int64), found.vectors
 
     def refuse_damage(self) -> None:
         """Refuse to go on where a damaged vector was met: an answer would lack its episode.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import apsw
 import numpy as np
@@ -80,21 +80,49 @@ class Labels:
 
         Costs time in the number of those that have it.
         """
+        return self._labelled("kind = ? AND name = ?", (kind, name), first, last)
+
+    def any_case(self, tag: str, first: int, last: int) -> NDArray[np.int64]:
+        """Return which of some episodes have a tag in whatever case; as `episodes`."""
+        return self._labelled("kind = 'tag' AND folded = folded(?)", (tag,), first, last)
+
+    def _labelled(
+        self, named: str, bindings: tuple[str, ...], first: int, last: int
+    ) -> NDArray[np.int64]:
         rows = self._connection.execute(
-            "SELECT episode FROM episode_label"
-            " WHERE label = (SELECT id FROM label WHERE kind = ? AND name = ?)"
-            " AND episode BETWEEN ? AND ? ORDER BY episode",
-            (kind, name, first, last),
+            "SELECT l.episode FROM label AS n CROSS JOIN episode_label AS l ON l.label = n.id"  # noqa: S608
+            f" WHERE {named} AND l.episode BETWEEN ? AND ? ORDER BY l.episode",
+            (*bindings, first, last),
         ).fetchall()
         return distinct(np.array(rows, dtype=np.int64).reshape(-1))
+
+    def set_tags(self, episode: int, tags: Sequence[str]) -> None:
+        """Put tags in the place of those that an episode has; it keeps its actors."""
+        old: list[Any] = self._connection.execute(
+            "DELETE FROM episode_label WHERE episode = ?"
+            " AND label IN (SELECT id FROM label WHERE kind = 'tag') RETURNING label",
+            (episode,),
+        ).fetchall()
+        keys = self._ids("tag", [tags])
+        after: int = self._connection.execute(
+            "SELECT coalesce(max(position) + 1, 0) FROM episode_label WHERE episode = ?", (episode,)
+        ).get
+        self._connection.executemany(
+            "INSERT INTO episode_label VALUES (?, ?, ?)",
+            [(episode, position, keys[name]) for position, name in enumerate(tags, start=after)],
+        )
+        self._drop_unused(old)
 
     def remove(self, episode: int) -> None:
         """Take an episode's labels away, and each name that no other episode has."""
         rows = self._connection.execute(
             "DELETE FROM episode_label WHERE episode = ? RETURNING label", (episode,)
         ).fetchall()
+        self._drop_unused(rows)
+
+    def _drop_unused(self, labels: list[Any]) -> None:
         self._connection.executemany(
             "DELETE FROM label WHERE id = ?1"
             " AND NOT EXISTS (SELECT 1 FROM episode_label WHERE label = ?1)",
-            set(rows),
+            set(labels),
         )
