@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from engram.models import Episode
+    from engram.models import Episode, Experience
 
 __all__ = [
+    "DUPLICATE_SYSTEM",
     "FACT_ARRAY",
     "FACT_OBJECT",
     "FACT_SYSTEM",
     "JUDGE_SYSTEM",
     "SUMMARY_SYSTEM",
+    "duplicate_prompt",
     "escape",
     "fact_prompt",
     "judge_prompt",
@@ -59,6 +61,15 @@ should help with.
 
 Answer with a bare JSON object and nothing else, no prose and no code fence. Its keys are score (a
 number from 0, of no use, to 1, just what is needed) and reason (one short sentence)."""
+
+DUPLICATE_SYSTEM = f"""\
+You decide whether two observations record the same experience, so that one of them can be put
+away and nothing is lost: the same situation, the same action and the same result, however they
+are worded. They do not where one says something that the other lacks or says otherwise.
+
+{_DATA_RULE}
+
+Answer with one word and nothing else: MERGE if they record the same, KEEP if not or in doubt."""
 
 _FACT = {
     "type": "object",
@@ -118,6 +129,15 @@ def summary_prompt(episodes: Iterable[Episode]) -> str:
 def judge_prompt(query: str, text: str) -> str:
     """Return the request to judge a memory by its text, for a query unless that is blank."""
     return _prompt("Judge this memory.", [text, query] if query.strip() else [text])
+
+
+def duplicate_prompt(first: Experience, second: Experience) -> str:
+    """Return the question whether two experiences say the same."""
+    texts = (
+        f"context: {one.context}\naction: {one.action}\nresult: {one.result}"
+        for one in (first, second)
+    )
+    return _prompt("Do these observations record the same?", texts)
 
 
 def _contents(episodes: Iterable[Episode]) -> Iterable[str]:

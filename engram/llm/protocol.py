@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from typing import Any
 
-    from engram.models import Episode
+    from engram.models import Episode, Experience
 
-__all__ = ["LLMAdapter", "MemoryJudge"]
+__all__ = ["DuplicateJudge", "LLMAdapter", "MemoryJudge"]
 
 
 @runtime_checkable
@@ -41,3 +41,11 @@ class MemoryJudge(Protocol):
             query: What was asked; "" if that is not known.
             text: What the memory says.
         """
+
+
+@runtime_checkable
+class DuplicateJudge(Protocol):
+    """A language model that can tell whether two experiences are one."""
+
+    def are_duplicates(self, first: Experience, second: Experience) -> tuple[bool, int]:
+        """Say whether two experiences say the same, and return the tokens that cost."""

@@ -9,6 +9,7 @@ import contextlib
 import json
 import logging
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ __all__ = [
     "MAX_TERM_LENGTH",
     "Reply",
     "confidence",
+    "parse_duplicates",
     "parse_facts",
     "parse_judgement",
     "parse_summary",
@@ -37,6 +39,7 @@ MAX_REASON_LENGTH = 1_000
 _DEFAULT_CONFIDENCE = 0.5
 _MAX_TOKENS = 2**53 - 1  # a bogus count must not overflow the column that sums them
 _TERMS = ("subject", "predicate", "object")
+_FIRST_WORD = re.compile(r"\w+")
 _logger = logging.getLogger(__name__)
 
 
@@ -138,6 +141,12 @@ def parse_judgement(text: str) -> tuple[float, str]:
     reason = answer.get("reason")
     said = printable(unescape(reason)).strip() if isinstance(reason, str) else ""
     return float(min(max(score, 0), 1)), said[:MAX_REASON_LENGTH]
+
+
+def parse_duplicates(text: str) -> bool:
+    """Return whether a reply's first word says to merge two experiences; anything else does not."""
+    found = _FIRST_WORD.search(text)
+    return found is not None and found[0].casefold() == "merge"
 
 
 def _items(text: str) -> list[object]:

@@ -16,6 +16,7 @@ from engram.storage.changes import Changes
 from engram.storage.columns import Columns
 from engram.storage.connection import MAPPED, Connection
 from engram.storage.consistency import Consistency
+from engram.storage.consolidations import Consolidations
 from engram.storage.dependents import Dependents
 from engram.storage.dormant_evaluation import DormantEvaluation
 from engram.storage.duplicates import Duplicates
@@ -129,6 +130,9 @@ class Store:
         self.dormancy = DormantEvaluation(self._connection)
         self._access = AccessLog(self._connection)
         self.lifecycle = Lifecycle(self._connection, self._changes, self.projects)
+        self.consolidations = Consolidations(
+            self._connection, self.lifecycle, self.labels, self.retag
+        )
         self.erasure = EntityErasure(
             self._connection, self._changes, self.facts, self._access, self.remove_episodes
         )
@@ -221,6 +225,7 @@ class Store:
             self.text.remove(list(gone))
         self.projects.remove(gone)
         self.lifecycle.forget_history(gone)
+        self.consolidations.forget(list(gone))
         for key in gone:
             self._access.forget(key)
             self.episodes.remove(key)
