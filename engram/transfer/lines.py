@@ -197,15 +197,25 @@ class LineFile:
                 self._part(table, part, f"{where}.{name}[{at}]") for at, part in enumerate(parts)
             ]
         if kind == "episode":
-            for name in _ROWS:
-                if name in record:
-                    checked[name] = self._part(name, record.pop(name), f"{where}.{name}")
-        if kind == "episode" and "vectors" in record:
-            checked["vectors"] = self._vectors(record.pop("vectors"), f"{where}.vectors")
+            checked |= self._beside(record, where)
         if kind == "fact" and "reflection" in record:
             window, place = record.pop("reflection"), f"{where}.reflection"
             checked["reflection"] = arguments.integer(window, place, 0, self._windows - 1)
         _nothing_left(record, where)
+        return checked
+
+    def _beside(self, record: Record, where: str) -> Record:
+        """Take what other tables have of an episode out of its record and check it."""
+        checked: Record = {
+            name: self._part(name, record.pop(name), f"{where}.{name}")
+            for name in _ROWS
+            if name in record
+        }
+        if "vectors" in record:
+            checked["vectors"] = self._vectors(record.pop("vectors"), f"{where}.vectors")
+            if "fields" in record:
+                fields, count = record.pop("fields"), len(checked["vectors"])
+                checked["fields"] = _fields(fields, count, f"{where}.fields")
         return checked
 
     def _part(self, table: str, value: object, where: str) -> Record:
@@ -252,6 +262,18 @@ def _nothing_left(record: Record, where: str) -> None:
     if record:
         message = f"{where} has a member this engram does not know"
         raise InvalidArgument(message, "upgrade engram-embedded, or take the member out")
+
+
+def _fields(value: object, count: int, where: str) -> list[int]:
+    """Return which part of an experience each of some vectors is of, -1: of none."""
+    fields = [
+        arguments.integer(one, f"{where}[{at}]", -1, 2)
+        for at, one in enumerate(items(value, where))
+    ]
+    if len(fields) != count:
+        message = f"{where} must have as many members as there are vectors"
+        raise InvalidArgument(message)
+    return fields
 
 
 def _strings(value: object, where: str) -> list[str]:
