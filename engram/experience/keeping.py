@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import numpy as np
-
 from engram import arguments
-from engram.embedding import embed_documents
+from engram.engine.embedding_parts import embed_parts
 from engram.engine.forgetting import Forgetting
 from engram.errors import InvalidArgument, ModelMismatch, NotFound
 from engram.experience.alike import alike
@@ -20,9 +18,8 @@ from engram.storage import INSIGHT, MEMORY_TYPES, NewEpisode, NewExperience, Ori
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numpy.typing import NDArray
-
     from engram.embedding import Embedder
+    from engram.engine.embedding_parts import Parts
     from engram.models import Experience, StoredModel
 
 MAX_BYTES: Final = 10_000
@@ -35,8 +32,7 @@ class _Embedded(NamedTuple):
     """The chunks of an experience's parts, and what made them."""
 
     embedder: Embedder
-    vectors: NDArray[np.float32]
-    fields: NDArray[np.int64]
+    parts: Parts
 
 
 class Keeping(Forgetting):
@@ -126,33 +122,29 @@ class Keeping(Forgetting):
         """Store an experience or use the one again that says the same, in a write transaction."""
         same = self._store.duplicates.identical(new, self._agent)
         if same is None and embedded is not None and model is not None:
-            vectors = as_stored(embedded.vectors)
-            index = self._current_index()
-            same = alike(self._store, index, new, vectors, embedded.fields, self._agent, threshold)
+            same = alike(
+                self._store,
+                self._current_index(),
+                new,
+                as_stored(embedded.parts.vectors),
+                embedded.parts.fields,
+                self._agent,
+                threshold,
+            )
         if same is not None:
             return self._use_again(same, episode)
-        if embedded is None:
-            [uid] = self._store.add_episodes(
-                [episode],
-                None,
-                None,
-                model=None,
-                agent=self._agent,
-                now=new.updated_at,
-                experiences=[new],
-            )
-            return Stored(uid, indexed=False)
+        parts = None if embedded is None else embedded.parts
         [uid] = self._store.add_episodes(
             [episode],
-            embedded.vectors,
-            np.array([len(embedded.vectors)]),
-            model=self._model_key(embedded.embedder, model),
+            None if parts is None else parts.vectors,
+            None if parts is None else parts.counts,
+            model=None if embedded is None else self._model_key(embedded.embedder, model),
             agent=self._agent,
             now=new.updated_at,
-            fields=embedded.fields,
+            fields=None if parts is None else parts.fields,
             experiences=[new],
         )
-        return Stored(uid, indexed=True)
+        return Stored(uid, indexed=parts is not None)
 
     def _use_again(self, key: int, episode: NewEpisode) -> Stored:
         self._store.duplicates.use_again(key, episode.occurred_at)
@@ -244,14 +236,11 @@ class Keeping(Forgetting):
         embedder = self._usable_embedder()
         if embedder is None:
             return None
-        parts = [(field, text) for field, text in enumerate(new.parts) if text.strip()]
-        parts = parts or [(0, "")]
         try:
-            vectors, counts = embed_documents(embedder, [text for _, text in parts])
+            parts = embed_parts(embedder, [new.texts])
         except Exception:  # noqa: BLE001 - an embedder can raise anything, and the text is kept
             return None
-        fields = np.repeat(np.array([field for field, _ in parts], dtype=np.int64), counts)
-        return _Embedded(embedder, vectors, fields)
+        return _Embedded(embedder, parts)
 
     def _usable_embedder(self) -> Embedder | None:
         """Return the embedder of the store's model, None where there is no way to have it.

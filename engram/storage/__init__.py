@@ -15,6 +15,8 @@ if TYPE_CHECKING:
         INSIGHT_TYPES,
         MEMORY_TYPES,
         NewExperience,
+        Texts,
+        texts_of,
         wire_time,
     )
     from engram.storage.fact_records import Evidence, FactSource, NewFact
@@ -51,11 +53,13 @@ __all__ = [
     "RecordReader",
     "RecordWriter",
     "Store",
+    "Texts",
     "Traces",
     "VectorBatch",
     "as_stored",
     "origins",
     "read_old_store",
+    "texts_of",
     "wire_time",
 ]
 
@@ -73,6 +77,8 @@ _LAZY = {
     "INSIGHT_TYPES": "engram.storage.experiences",
     "MEMORY_TYPES": "engram.storage.experiences",
     "NewExperience": "engram.storage.experiences",
+    "Texts": "engram.storage.experiences",
+    "texts_of": "engram.storage.experiences",
     "wire_time": "engram.storage.experiences",
     "Evidence": "engram.storage.fact_records",
     "FactSource": "engram.storage.fact_records",
