@@ -26,6 +26,8 @@ MAX_BYTES: Final = 10_000
 """Bytes of UTF-8 that context, action and result may have, each."""
 
 _SOURCE_TYPE = "socket"
+_SLICE = 500
+"""Experiences read in one transaction, which others wait for."""
 
 
 class _Embedded(NamedTuple):
@@ -192,9 +194,19 @@ class Keeping(Forgetting):
 
         Insights that were merged into others, and those that were deleted, are left out.
         """
-        with self._store.reading():
-            keys = self._store.experiences.listed(self._agent, INSIGHT)
-            return list(self._store.experiences.read(keys).values())
+        return self._listed(INSIGHT)
+
+    def _listed(self, memory_type: str | None) -> list[Experience]:
+        """Return the experiences that lists show, read a slice at a time."""
+        found: list[Experience] = []
+        after = 0
+        while True:
+            with self._store.reading():
+                some = self._store.experiences.listed(self._agent, memory_type, after, _SLICE)
+            found += some.values()
+            if len(some) < _SLICE:
+                return found
+            after = max(some)
 
     def delete_insight(self, memory_id: str) -> None:
         """Erase an insight.
