@@ -15,12 +15,15 @@ if TYPE_CHECKING:
         INSIGHT_TYPES,
         MEMORY_TYPES,
         NewExperience,
+        Outline,
         Texts,
         texts_of,
         wire_time,
     )
     from engram.storage.fact_records import Evidence, FactSource, NewFact
+    from engram.storage.feedback import RoutedSearch
     from engram.storage.filters import EpisodeFilter
+    from engram.storage.folding import folded
     from engram.storage.graph import Edges
     from engram.storage.memories import Memory
     from engram.storage.old_store import read_old_store
@@ -48,15 +51,18 @@ __all__ = [
     "NewExperience",
     "NewFact",
     "Origin",
+    "Outline",
     "Phrase",
     "Record",
     "RecordReader",
     "RecordWriter",
+    "RoutedSearch",
     "Store",
     "Texts",
     "Traces",
     "VectorBatch",
     "as_stored",
+    "folded",
     "origins",
     "read_old_store",
     "texts_of",
@@ -77,13 +83,16 @@ _LAZY = {
     "INSIGHT_TYPES": "engram.storage.experiences",
     "MEMORY_TYPES": "engram.storage.experiences",
     "NewExperience": "engram.storage.experiences",
+    "wire_time": "engram.storage.experiences",
+    "Outline": "engram.storage.experiences",
     "Texts": "engram.storage.experiences",
     "texts_of": "engram.storage.experiences",
-    "wire_time": "engram.storage.experiences",
     "Evidence": "engram.storage.fact_records",
     "FactSource": "engram.storage.fact_records",
     "NewFact": "engram.storage.fact_records",
+    "RoutedSearch": "engram.storage.feedback",
     "EpisodeFilter": "engram.storage.filters",
+    "folded": "engram.storage.folding",
     "Edges": "engram.storage.graph",
     "Memory": "engram.storage.memories",
     "read_old_store": "engram.storage.old_store",

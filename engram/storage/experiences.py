@@ -132,6 +132,24 @@ def identity(memory_type: str, project: str | None, parts: tuple[str, str, str])
     return hashlib.blake2b(said.encode(), digest_size=_DIGEST_BYTES).digest()
 
 
+class Outline(NamedTuple):
+    """What places an episode in an answer.
+
+    Attributes:
+        key: Its key.
+        id: Its public id.
+        happened_at: When it happened, in microseconds.
+        memory_type: None where it is no experience.
+        project: Whose experience it is.
+    """
+
+    key: int
+    id: str
+    happened_at: int
+    memory_type: str | None
+    project: str | None
+
+
 def parts_of(content: str, context_bytes: int, action_bytes: int) -> tuple[str, str, str]:
     """Return context, action and result of an experience's episode."""
     said = content.encode()
@@ -240,6 +258,28 @@ class Experiences:
         ).get
         few: Any = one(_FEW, scope).fetchone()
         return ExperienceCounts(experiences, episodes, pending, *few)
+
+    def outlines(self, episodes: Iterable[int]) -> list[Outline]:
+        """Return what places some episodes in an answer, experiences or not."""
+        rows = self._connection.execute(
+            "SELECT e.id, e.uid, e.occurred_at, x.memory_type, x.project FROM json_each(?) AS k"
+            " CROSS JOIN episode AS e ON e.id = k.value"
+            " LEFT JOIN experience AS x ON x.episode = e.id",
+            (json.dumps(list(episodes)),),
+        )
+        return [
+            Outline(key, uids.from_stored(uid), at, kind, whose)
+            for key, uid, at, kind, whose in rows
+        ]
+
+    def last_use(self, episode: int) -> tuple[int, int]:
+        """Return when an episode was last changed, in microseconds, and how often it was used."""
+        at, used = self._connection.execute(
+            "SELECT coalesce(x.updated_at, e.occurred_at), coalesce(x.used_count, 0)"
+            " FROM episode AS e LEFT JOIN experience AS x ON x.episode = e.id WHERE e.id = ?",
+            (episode,),
+        ).get
+        return at, used
 
     def episodes(
         self, column: Literal["memory_type", "project"], value: str, first: int, last: int

@@ -15,6 +15,7 @@ from engram.storage.changes import Changes
 from engram.storage.columns import Columns
 from engram.storage.connection import MAPPED, Connection
 from engram.storage.consistency import Consistency
+from engram.storage.consolidations import Consolidations
 from engram.storage.counting import count
 from engram.storage.dependents import Dependents
 from engram.storage.dormant_evaluation import DormantEvaluation
@@ -25,7 +26,9 @@ from engram.storage.episodes import Episodes, NewEpisode
 from engram.storage.erasure import EntityErasure
 from engram.storage.experiences import Experiences
 from engram.storage.facts import Facts
+from engram.storage.feedback import Feedback
 from engram.storage.graph import Graph
+from engram.storage.judgements import Judgements
 from engram.storage.labels import Labels
 from engram.storage.lifecycle import Lifecycle
 from engram.storage.memories import Memories
@@ -36,6 +39,7 @@ from engram.storage.record_writer import RecordWriter
 from engram.storage.records import Column, RecordReader, columns
 from engram.storage.reflections import Reflections
 from engram.storage.residue import REBUILT_BELOW, Residue
+from engram.storage.routing import ChoiceValues
 from engram.storage.strength import Strength
 from engram.storage.text import TextIndex
 from engram.storage.training import Training
@@ -113,6 +117,9 @@ class Store:
         self.experiences = Experiences(self._connection)
         self.duplicates = Duplicates(self._connection)
         self._dependents = Dependents(self._connection)
+        self.judgements = Judgements(self._connection)
+        self.feedback = Feedback(self._connection)
+        self.choice_values = ChoiceValues(self._connection)
         self.training = Training(self._connection)
         self.names = Names(self._connection)
         self.projects = Projects(self._connection)
@@ -122,6 +129,9 @@ class Store:
         self.dormancy = DormantEvaluation(self._connection)
         self._access = AccessLog(self._connection)
         self.lifecycle = Lifecycle(self._connection, self._changes, self.projects)
+        self.consolidations = Consolidations(
+            self._connection, self.lifecycle, self.labels, self.retag
+        )
         self.erasure = EntityErasure(
             self._connection, self._changes, self.facts, self._access, self.remove_episodes
         )
@@ -214,6 +224,7 @@ class Store:
             self.text.remove(list(gone))
         self.projects.remove(gone)
         self.lifecycle.forget_history(gone)
+        self.consolidations.forget(list(gone))
         for key in gone:
             self._access.forget(key)
             self.episodes.remove(key)
@@ -283,7 +294,7 @@ class Store:
                 self.flush(wait=False)
 
     def flush(self, *, wait: bool = True) -> None:
-        """Write the access-log entries that wait, in one transaction of their own.
+        """Write the feedback and the access-log entries that wait, each in one transaction.
 
         Args:
             wait: Whether to wait while another connection writes.
@@ -291,6 +302,7 @@ class Store:
         Raises:
             Busy: Another connection writes; the entries go on waiting.
         """
+        self.feedback.flush(wait=wait)
         if self._access.waiting:
             with self.writing(wait=None if wait else 0.0):
                 written = self._access.write()
