@@ -48,6 +48,7 @@ _ROW = (
 
 # Those of the agent that is asked for.
 _OWN = "(:agent IS NULL OR e.agent = (SELECT id FROM agent WHERE name = :agent))"
+_OF_TYPE = "x.memory_type = :type"
 _JOINED = f"CROSS JOIN episode AS e ON e.id = o.episode WHERE {_OWN}"
 _FEW = (
     "WITH few (id) AS ("  # noqa: S608
@@ -216,23 +217,29 @@ class Experiences:
             [(key, one.score) for key, one in zip(episodes, new, strict=True) if one.score],
         )
 
-    def listed(self, agent: str | None, memory_type: str | None = None) -> list[int]:
-        """Return the keys of an agent's experiences that lists and exports show, ascending.
+    def listed(
+        self, agent: str | None, memory_type: str | None, after: int, limit: int
+    ) -> dict[int, Experience]:
+        """Return the next of an agent's experiences that lists and exports show, by ascending key.
 
         They are active or archived: not merged into others, deleted, invalidated or quarantined.
 
         Args:
             agent: Whose; None is everybody's.
             memory_type: The only type; None is every one.
+            after: The key after which to begin.
+            limit: How many at most.
         """
         rows = self._connection.execute(
             "SELECT x.episode FROM experience AS x CROSS JOIN episode AS e ON e.id = x.episode"  # noqa: S608
-            f" WHERE (:type IS NULL OR x.memory_type = :type) AND {_OWN} AND NOT e.quarantined"
+            f" WHERE x.episode > :after AND {'TRUE' if memory_type is None else _OF_TYPE}"
+            f" AND {_OWN} AND NOT e.quarantined"
             " AND coalesce(e.forgotten_at, e.invalidated_at) IS NULL"
-            f" AND coalesce(e.status, 'active') IN ('active', '{ARCHIVED}') ORDER BY x.episode",
-            {"agent": agent, "type": memory_type},
+            f" AND coalesce(e.status, 'active') IN ('active', '{ARCHIVED}')"
+            " ORDER BY x.episode LIMIT :limit",
+            {"agent": agent, "type": memory_type, "after": after, "limit": limit},
         )
-        return [key for (key,) in rows]
+        return self.read(key for (key,) in rows)
 
     def counts(self, agent: str | None) -> ExperienceCounts:
         """Return how many there are of what, of an agent's episodes or of everybody's.
