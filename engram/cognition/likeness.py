@@ -37,6 +37,9 @@ MIN_SHARED: Final = 0.5
 MIN_SHARED_ALONE: Final = 0.9
 """The same where nothing is known of the meaning."""
 
+_WORTH: Final = 8
+"""Comparing two experiences takes as long as going through so many entries of a list."""
+
 _WORD: Final = re.compile(r"\w+")
 
 
@@ -164,14 +167,25 @@ class _Survivors:
 
     def sharing(self, words: Words, rarest: list[list[_Key]]) -> list[tuple[int, float]]:
         """Return the places of those that share enough words, and how much at least."""
-        lists = [[self._places.get(key, []) for key in part] for part in rarest]
-        fewest = min(lists, key=lambda part: sum(map(len, part)))
         asked = [set(part) for part in words.parts]
         found = []
-        for place in sorted(set(chain.from_iterable(fewest))):
+        for place in sorted(self._with_all(rarest)):
             shared = _shared(asked, self.all[place][1].parts)
             if shared >= MIN_SHARED:
                 found.append((place, shared))
+        return found
+
+    def _with_all(self, rarest: list[list[_Key]]) -> set[int]:
+        """Return the places of those with a rarer word in common in every part.
+
+        Parts that say little, being nearly everybody's, are not worth going through.
+        """
+        lists = [[self._places.get(key, []) for key in part] for part in rarest]
+        lists.sort(key=lambda part: sum(map(len, part)))
+        found = set(chain.from_iterable(lists[0]))
+        for part in lists[1:]:
+            if sum(map(len, part)) <= _WORTH * len(found):
+                found.intersection_update(chain.from_iterable(part))
         return found
 
     def add(self, candidate: Candidate, words: Words, rarest: list[list[_Key]]) -> None:
