@@ -180,6 +180,18 @@ class FactIncomplete(LLMReplyError, KeyError):
     """A fact that an adapter returned lacks its subject, predicate or object."""
 
 
+class TrainerFailed(EngramError, RuntimeError):
+    """The trainer cannot be started, or ended with a failure; nothing of it was kept."""
+
+    code = "trainer_failed"
+
+
+class TrainerReplyError(EngramError, ValueError):
+    """The trainer printed something that is none of its messages; nothing of it was kept."""
+
+    code = "trainer_reply"
+
+
 class RequestFailed(EngramError):
     """The process answered that there is no result.
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from engram.models import Episode, Experience
 
-__all__ = ["DuplicateJudge", "LLMAdapter"]
+__all__ = ["DuplicateJudge", "LLMAdapter", "MemoryJudge"]
 
 
 @runtime_checkable
@@ -28,6 +28,19 @@ class LLMAdapter(Protocol):
 
     def summarise(self, episodes: list[Episode]) -> tuple[str, int]:
         """Return one paragraph that says what the episodes say, and the tokens that cost."""
+
+
+@runtime_checkable
+class MemoryJudge(Protocol):
+    """A language model that can also say how useful a memory is; every adapter of engram can."""
+
+    def judge_memory(self, query: str, text: str) -> tuple[float, str]:
+        """Return how useful a memory is for a query, 0 to 1, and why.
+
+        Args:
+            query: What was asked; "" if that is not known.
+            text: What the memory says.
+        """
 
 
 @runtime_checkable

@@ -91,6 +91,10 @@ class Embeddings:
             ),
         )
 
+    def wait(self, episodes: Sequence[int]) -> None:
+        """Note of new episodes, by their keys, that their texts wait to be embedded."""
+        self._connection.executemany("INSERT INTO unembedded VALUES (?)", ((k,) for k in episodes))
+
     def missing(self, model: int, after: int, limit: int) -> list[tuple[int, str]]:
         """Return the first episodes after a key that lack the model's vectors, with their texts."""
         rows = self._connection.execute(

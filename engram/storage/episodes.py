@@ -41,7 +41,10 @@ class Origin(NamedTuple):
 
 
 class NewEpisode(NamedTuple):
-    """An episode on its way into the store; times in microseconds, everything checked."""
+    """An episode on its way into the store; times in microseconds, everything checked.
+
+    Without a `uid` it gets one.
+    """
 
     content: str
     occurred_at: int
@@ -54,6 +57,7 @@ class NewEpisode(NamedTuple):
     summary_of: tuple[str, ...] = ()
     metadata: str | None = None
     origin: Origin | None = None
+    uid: str | None = None
 
 
 _COLUMNS = (
@@ -87,7 +91,7 @@ class Episodes:
 
     def add(
         self, new: Sequence[NewEpisode], agent: int | None, recorded_at: int
-    ) -> tuple[range, list[bytes]]:
+    ) -> tuple[range, list[bytes | str]]:
         """Insert episodes.
 
         Returns:
@@ -98,7 +102,11 @@ class Episodes:
         ).get
         keys = range((last or 0) + 1, (last or 0) + 1 + len(new))
         newest = self._connection.execute("SELECT uid FROM episode ORDER BY id DESC LIMIT 1").get
-        ids = uids.following(newest, recorded_at, len(new))
+        made = uids.following(newest, recorded_at, len(new))
+        ids = [
+            uid if e.uid is None else uids.to_stored(e.uid)
+            for uid, e in zip(made, new, strict=True)
+        ]
         rows = (
             (
                 key,
@@ -149,11 +157,12 @@ class Episodes:
         Neither may anybody see one that is forgotten and not erased.
         """
         key = self.key(uid, agent)
-        if key is None or self._is_forgotten(key):
+        if key is None or self.is_forgotten(key):
             return None
         return self.fetch(np.array([key], dtype=np.int64))[0]
 
-    def _is_forgotten(self, key: int) -> bool:
+    def is_forgotten(self, key: int) -> bool:
+        """Return whether an episode that is there is forgotten and not erased."""
         found: int = self._connection.execute(
             "SELECT forgotten_at IS NOT NULL FROM episode WHERE id = ?", (key,)
         ).get

@@ -45,6 +45,8 @@ CREATE INDEX experience_by_parent ON experience (parent) WHERE parent IS NOT NUL
 CREATE INDEX experience_by_successor ON experience (superseded_by)
     WHERE superseded_by IS NOT NULL;
 CREATE INDEX episode_source_by_source ON episode_source (source);
+-- To be counted.
+CREATE INDEX episode_quarantined ON episode (id) WHERE quarantined;
 
 -- How useful an episode was found. Without a time: an import said so.
 CREATE TABLE judgement (
@@ -121,8 +123,8 @@ CREATE TABLE training_run (
     uid ANY NOT NULL UNIQUE,
     started_at INTEGER NOT NULL,
     finished_at INTEGER NOT NULL,
-    -- The number of the error that ended it.
-    failure INTEGER,
+    -- The code of the error that ended it.
+    failure TEXT,
     messages INTEGER NOT NULL DEFAULT 0,
     insights INTEGER NOT NULL DEFAULT 0,
     duration_secs REAL

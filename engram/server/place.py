@@ -1,0 +1,139 @@
+"""The place of the socket: held by one server at a time, and private."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import socket
+import stat
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final
+
+from engram.server.failures import INIT_FAILED, SOCKET, Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["MAX_PATH_BYTES", "bound", "claimed"]
+
+MAX_PATH_BYTES: Final = 103
+"""Bytes of a socket's path that every system has room for."""
+
+_PATIENCE: Final = 1.0
+"""Seconds to find out whether somebody listens."""
+
+_BACKLOG: Final = 512
+"""Clients that may wait to be accepted."""
+
+
+@contextmanager
+def claimed(path: Path) -> Iterator[None]:
+    """Hold the place of a socket, where then nothing is; what a dead server left is removed.
+
+    Args:
+        path: Where the socket will be. Folders above it are made, for this user only.
+
+    Raises:
+        Failure: Another server has it, something else lies there, or it can be no place.
+    """
+    length = len(os.fsencode(path))
+    if length > MAX_PATH_BYTES:
+        message = f"init failed: the socket's path has {length} bytes, of {MAX_PATH_BYTES} allowed"
+        raise Failure(INIT_FAILED, message)
+    try:
+        _make_folder(path.parent)
+        lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise _failure("the socket's folder cannot be used", error) from None
+    # The file stays: who would remove it might remove the lock of the next one.
+    try:
+        _lock(lock)
+        _clear(path)
+        yield
+    finally:
+        os.close(lock)
+
+
+@contextmanager
+def bound(path: Path) -> Iterator[socket.socket]:
+    """Yield a socket that listens at a claimed place, for this user only; remove it in the end.
+
+    Raises:
+        Failure: It cannot be made.
+    """
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    with listening:
+        mask = os.umask(0o177)
+        try:
+            listening.bind(os.fspath(path))
+            path.chmod(0o600)
+            listening.listen(_BACKLOG)
+        except OSError as error:
+            raise _failure("the socket cannot be made", error) from None
+        finally:
+            os.umask(mask)
+        listening.setblocking(False)
+        ours = path.lstat()
+        try:
+            yield listening
+        finally:
+            # Somebody may have put another one there.
+            with suppress(OSError):
+                if os.path.samestat(ours, path.lstat()):
+                    path.unlink()
+
+
+def _make_folder(folder: Path) -> None:
+    if not folder.exists():
+        _make_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def _lock(lock: int) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise _running() from None
+    except OSError as error:
+        raise _failure("the socket's lock cannot be taken", error) from None
+
+
+def _clear(path: Path) -> None:
+    """Remove the socket of a server that is dead.
+
+    Raises:
+        Failure: It is alive, or it is no socket.
+    """
+    try:
+        if not stat.S_ISSOCK(path.lstat().st_mode):
+            raise Failure(SOCKET, "socket error: something that is no socket lies in its place")
+        if not _is_dead(path):
+            raise _running()
+        path.unlink()
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise _failure("the old socket cannot be removed", error) from None
+
+
+def _is_dead(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(_PATIENCE)
+        try:
+            probe.connect(os.fspath(path))
+        except ConnectionRefusedError:
+            return True
+        except (BlockingIOError, TimeoutError):  # it has many clients waiting
+            return False
+    return False
+
+
+def _running() -> Failure:
+    return Failure(SOCKET, "socket error: a server is already running")
+
+
+def _failure(what: str, error: OSError) -> Failure:
+    kind = errno.errorcode.get(error.errno or 0, type(error).__name__)
+    return Failure(SOCKET, f"socket error: {what}: {kind}")

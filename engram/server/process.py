@@ -1,0 +1,142 @@
+"""The process: it starts whole or not at all, serves, and leaves in good order."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import signal
+import threading
+from typing import TYPE_CHECKING, Final
+
+from engram.server.listener import Listener
+from engram.server.place import bound, claimed
+from engram.server.reporting import report, say
+from engram.server.workers import Limits, Methods, Workers
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from engram.server.settings import ServerSettings
+
+__all__ = ["run", "serve"]
+
+_GRACE: Final = 5.0
+"""Seconds for requests under way to be answered once it is time to stop."""
+
+_CLOSING: Final = 5.0
+"""Seconds for the store to be closed, and for work that nobody waits for any more to end."""
+
+_LONG: Final = 600.0
+"""Seconds that a request may take whose work grows with the store."""
+
+_SPARE_FILES: Final = 256
+"""Open files that the process needs beside its clients'."""
+
+_UPKEEP: Final = 5.0
+"""Seconds between two rounds of upkeep, unless they are to be even closer."""
+
+_LAST_STANDARD: Final = 2
+
+
+def serve(settings: ServerSettings) -> int:
+    """Serve a store until a signal says to stop, and return the exit code.
+
+    Raises:
+        Failure: The server cannot start.
+    """
+    server = settings.server
+    limits = Limits(
+        workers=server.workers,
+        request_seconds=server.request_timeout_secs,
+        # The trainer has its own time; its end must come first.
+        long_seconds=max(_LONG, settings.trainer.trainer_timeout_secs + 60.0),
+        upkeep_seconds=min(_UPKEEP, server.reindex_interval_secs),
+        max_line_bytes=server.max_line_bytes,
+        max_connections=server.max_connections,
+    )
+
+    def opened() -> Methods:
+        # After the place is claimed: it is heavy.
+        from engram.server.service import Service  # noqa: PLC0415
+
+        return Service(settings)
+
+    return run(settings.socket_path, limits, opened)
+
+
+def run(path: Path, limits: Limits, opened: Callable[[], Methods]) -> int:
+    """Serve at a path until SIGTERM or SIGINT, and return the exit code.
+
+    All files that the process makes from now on are this user's only.
+
+    Args:
+        path: Where the socket will be, once all is ready.
+        limits: What clients may ask for.
+        opened: Opens the store, once nobody else can serve at this path.
+
+    Raises:
+        Failure: The server cannot start.
+    """
+    os.umask(0o077)
+    _fill_standard()
+    _allow_files(limits.max_connections + _SPARE_FILES)
+    with claimed(path):
+        methods = opened()
+        workers = Workers(methods, limits)
+        try:
+            with bound(path) as listening:
+                asyncio.run(_serve(listening, Listener(workers, limits)))
+        finally:
+            in_time = _closed(methods, workers)
+    if not in_time:
+        # A thread that never ends must not keep the process: to the store that is a crash, and it
+        # is made for crashes.
+        os._exit(0)
+    return 0
+
+
+async def _serve(listening: socket.socket, listener: Listener) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    say("ready")
+    await listener.serve(listening, stop, _GRACE)
+
+
+def _closed(methods: Methods, workers: Workers) -> bool:
+    """Close the store and end all work; return whether that was done in time."""
+
+    def close() -> None:
+        try:
+            methods.close()
+        except Exception as error:  # noqa: BLE001 - the process ends all the same
+            report(error)
+        workers.close()
+
+    closing = threading.Thread(target=close, name="engram-closing", daemon=True)
+    closing.start()
+    closing.join(_CLOSING)
+    return not closing.is_alive()
+
+
+def _fill_standard() -> None:
+    """Open what is closed of standard input, output and error.
+
+    Or the socket, or the store, would have the number that messages are written to.
+    """
+    null = os.open(os.devnull, os.O_RDWR)
+    while null <= _LAST_STANDARD:
+        null = os.dup(null)
+    os.close(null)
+
+
+def _allow_files(number: int) -> None:
+    """Let the process have so many open files, or as many as the system lets it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = number if hard == resource.RLIM_INFINITY else min(number, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

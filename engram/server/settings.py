@@ -1,0 +1,231 @@
+"""Where the server's settings come from: the environment before the project before the user."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from engram.errors import InvalidSettings
+from engram.server import document, project
+from engram.server.failures import (
+    CONFIG_INVALID,
+    CONFIG_NOT_FOUND,
+    INVALID_PROVIDER,
+    Failure,
+)
+from engram.server.sections import (
+    EMBEDDING_PROVIDERS,
+    LLM_PROVIDERS,
+    SECTIONS,
+    Consolidation,
+    Database,
+    Deduplication,
+    Embedding,
+    Hnsw,
+    LanguageModel,
+    Process,
+    Search,
+    Section,
+    Trainer,
+    rule,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+VARIABLES: Final = {
+    "ENGRAM_EMBEDDING_MODEL": "embedding.model",
+    "ENGRAM_LLM_MODEL": "llm.model",
+    "ENGRAM_TRAINER_BINARY": "trainer.trainer_binary",
+    "ENGRAM_TRAINER_TIMEOUT": "trainer.trainer_timeout_secs",
+    "ENGRAM_MODELS_PATH": "trainer.models_path",
+    "ENGRAM_VOYAGE_API_KEY": "embedding.api_key",
+}
+"""The settings that the environment may set; an empty variable sets nothing."""
+
+_KEY_VARIABLES: Final = {
+    "none": ("ENGRAM_OPENAI_API_KEY",),
+    "openai": ("ENGRAM_OPENAI_API_KEY", "OPENAI_API_KEY"),
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    "deepseek": ("DEEPSEEK_API_KEY",),
+    "qwen": ("DASHSCOPE_API_KEY",),
+    "kimi": ("MOONSHOT_API_KEY",),
+}
+_KEY_FILE: Final = "ENGRAM_KEY_FILE"
+_OLLAMA: Final = "ENGRAM_OLLAMA_HOST"
+_LOCAL_OLLAMA: Final = "http://localhost:11434"
+_INTEGER: Final = re.compile(r"[0-9]{1,18}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServerSettings:
+    """The settings in force, and where everything is.
+
+    Attributes:
+        root: The project's folder.
+        socket_path: Where to listen.
+        store_path: The store, which may have to be made.
+        home: The user's home.
+        legacy_path: Where the reference server kept the memories of all projects.
+        left_behind: That database, where this project's store would be made without regard to it.
+        key: Passphrase of an encrypted store.
+        ollama_host: Address of a local language model, for the provider "ollama".
+    """
+
+    root: Path
+    socket_path: Path
+    store_path: Path
+    home: Path
+    legacy_path: Path
+    left_behind: Path | None = None
+    key: str | None = field(default=None, repr=False)
+    ollama_host: str = _LOCAL_OLLAMA
+    database: Database = field(default_factory=Database)
+    embedding: Embedding = field(default_factory=Embedding)
+    llm: LanguageModel = field(default_factory=LanguageModel)
+    server: Process = field(default_factory=Process)
+    hnsw: Hnsw = field(default_factory=Hnsw)
+    consolidation: Consolidation = field(default_factory=Consolidation)
+    deduplication: Deduplication = field(default_factory=Deduplication)
+    search: Search = field(default_factory=Search)
+    trainer: Trainer = field(default_factory=Trainer)
+
+    @property
+    def models_path(self) -> Path:
+        """The folder that the trainer writes models to."""
+        return self._below_home(self.trainer.models_path)
+
+    @property
+    def trainer_binary(self) -> str:
+        """The trainer's program, as it is to be looked for."""
+        given = self.trainer.trainer_binary
+        return str(self._below_home(given)) if given.startswith("~/") else given
+
+    def _below_home(self, path: str) -> Path:
+        return self.home / path[2:] if path.startswith("~/") else self.root / path
+
+
+def load(environ: Mapping[str, str], cwd: Path, file: Path | None = None) -> ServerSettings:
+    """Find the project, and read and check the settings.
+
+    Args:
+        environ: The environment.
+        cwd: The working folder, absolute.
+        file: Settings to read in place of the user's and the project's files.
+
+    Raises:
+        Failure: There is no project, no place for a socket, or no such file; or a setting is
+            refused. The text names the setting and never its value.
+    """
+    root = project.find_root(environ, cwd)
+    values: dict[str, object] = {}
+    for path, trusted in _files(environ, root, None if file is None else cwd / file):
+        values |= _read(path, trusted=trusted)
+    sections = _sections(values | _from_environment(environ))
+    llm: Any = sections["llm"]
+    process: Any = sections["server"]
+    _check_providers(sections)
+    if not llm.api_key:
+        keys = (environ.get(name) for name in _KEY_VARIABLES.get(llm.provider, ()))
+        sections["llm"] = dataclasses.replace(llm, api_key=next(filter(None, keys), ""))
+    return ServerSettings(
+        root=root,
+        socket_path=project.socket_path(environ, cwd, root, process.socket_path),
+        store_path=project.store_path(environ, cwd, root),
+        home=project.home(environ),
+        legacy_path=project.legacy_path(environ),
+        left_behind=project.left_behind(environ, root),
+        key=_key(environ, cwd),
+        ollama_host=_address(environ.get(_OLLAMA) or _LOCAL_OLLAMA),
+        **sections,  # type: ignore[arg-type]
+    )
+
+
+def _files(
+    environ: Mapping[str, str], root: Path, file: Path | None
+) -> Iterator[tuple[Path, bool]]:
+    """Yield the files to read, later ones first; and whether they may hold secrets."""
+    if file is not None:
+        if not file.is_file():
+            raise Failure(CONFIG_NOT_FOUND, "config not found")
+        yield file, True
+        return
+    own = project.home(environ) / project.FOLDER / document.FILE
+    shared = root / project.FOLDER / document.FILE
+    if own.is_file():
+        yield own, True
+    if shared != own and shared.is_file():
+        yield shared, False
+
+
+def _read(path: Path, *, trusted: bool) -> dict[str, object]:
+    """Return what a file sets; one of a project, which may be in a repository, sets no key."""
+    values = document.read(path)
+    secret = next((name for name in values if name.endswith(".api_key")), None)
+    if secret is not None and not trusted:
+        place = f"~/{project.FOLDER}/{document.FILE}"
+        text = f"invalid configuration: {secret} belongs in {place} or the environment"
+        raise Failure(CONFIG_INVALID, text)
+    return values
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, object]:
+    values: dict[str, object] = {}
+    for variable, name in VARIABLES.items():
+        text = environ.get(variable, "")
+        if text:
+            number = rule(name).kind is int and _INTEGER.fullmatch(text)
+            values[name] = int(text) if number else text
+    return values
+
+
+def _sections(values: Mapping[str, object]) -> dict[str, Section]:
+    made: dict[str, Section] = {}
+    for name, section in SECTIONS.items():
+        prefix = f"{name}."
+        given = {
+            key.removeprefix(prefix): value
+            for key, value in values.items()
+            if key.startswith(prefix)
+        }
+        try:
+            made[name] = section(**given)
+        except InvalidSettings as error:
+            raise Failure(CONFIG_INVALID, f"invalid configuration: {error}") from None
+    return made
+
+
+def _check_providers(sections: Mapping[str, Any]) -> None:
+    for name, known, hint in (
+        ("embedding", EMBEDDING_PROVIDERS, "; no text is sent to a service to be embedded"),
+        ("llm", LLM_PROVIDERS, ""),
+    ):
+        if sections[name].provider not in known:
+            text = f"invalid provider: {name}.provider must be one of {', '.join(known)}{hint}"
+            raise Failure(INVALID_PROVIDER, text)
+
+
+def _address(host: str) -> str:
+    return host if "://" in host else f"http://{host}"
+
+
+def _key(environ: Mapping[str, str], cwd: Path) -> str | None:
+    """Return the passphrase in the file that the environment names."""
+    file = environ.get(_KEY_FILE)
+    if not file:
+        return None
+    try:
+        key = (cwd / file).read_bytes().decode().removesuffix("\n").removesuffix("\r")
+    except OSError as error:
+        problem = f"cannot be read: {error.strerror}"
+    except UnicodeDecodeError:
+        problem = "holds no passphrase in UTF-8"
+    else:
+        if key:
+            return key
+        problem = "holds no passphrase in UTF-8"
+    raise Failure(CONFIG_INVALID, f"invalid configuration: the file of {_KEY_FILE} {problem}")

@@ -1,0 +1,172 @@
+"""What the trainer said: its runs, and the insights that stand for the newest of them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from engram.storage import uids
+from engram.storage.experiences import INSIGHT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from engram.storage.connection import Connection
+
+TRAINER: Final = "trainer"
+"""The source type of episodes that a trainer's insights are."""
+
+RUNS_KEPT: Final = 20
+
+_LEARNED: Final = {
+    "judgement": "score, judged_at",
+    "shown": "routing, judged_at, rewarded",
+    "recommendation": "run, action, reasoning",
+}
+Learned = dict[str, list[Any]]
+"""Rows that belong to an insight, by their table."""
+
+
+class NewRun(NamedTuple):
+    """A run of the trainer; times in microseconds."""
+
+    started_at: int
+    finished_at: int
+    failure: str | None = None
+    messages: int = 0
+    insights: int = 0
+    duration_secs: float | None = None
+
+
+class Run(NamedTuple):
+    """A run as it was kept, with what it said beside its insights."""
+
+    uid: str
+    run: NewRun
+    recommendations: list[tuple[str, str, str]]
+    metrics: list[tuple[str, float]]
+    artifacts: list[tuple[str, int, bytes | None]]
+
+
+class Kept(NamedTuple):
+    """An insight as it is kept: its key, and whether it is hidden."""
+
+    key: int
+    hidden: bool
+
+
+class Training:
+    """The runs of the trainer; every method runs in the caller's transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        # Held while a trainer runs; before any transaction.
+        self.running = threading.Lock()
+
+    def add(
+        self,
+        run: NewRun,
+        recommendations: Iterable[tuple[str, str, str]] = (),
+        metrics: Iterable[tuple[str, float]] = (),
+        artifacts: Iterable[tuple[str, int, bytes | None]] = (),
+    ) -> None:
+        """Keep a run, and let go of the oldest beyond `RUNS_KEPT`.
+
+        Args:
+            run: The run.
+            recommendations: The public id of an episode, what to do with it, and why; those of
+                episodes that are not there are left out.
+            metrics: Names and values.
+            artifacts: Paths, sizes in bytes, and SHA-256 digests where the files were there.
+        """
+        execute, many = self._connection.execute, self._connection.executemany
+        newest = execute("SELECT uid FROM training_run ORDER BY id DESC LIMIT 1").get
+        execute(
+            "INSERT INTO training_run (uid, started_at, finished_at, failure, messages, insights,"
+            " duration_secs) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (uids.following(newest, run.started_at, 1)[0], *run),
+        )
+        key = self._connection.last_id
+        many(
+            "INSERT INTO recommendation (run, episode, action, reasoning)"
+            " SELECT ?, id, ?, ? FROM episode WHERE uid = ?",
+            (
+                (key, action, reasoning, uids.to_stored(target))
+                for target, action, reasoning in recommendations
+            ),
+        )
+        many(
+            "INSERT INTO metric (run, name, value) VALUES (?, ?, ?)",
+            ((key, name, value) for name, value in metrics),
+        )
+        many(
+            "INSERT INTO artifact (run, path, size_bytes, sha256) VALUES (?, ?, ?, ?)",
+            ((key, *artifact) for artifact in artifacts),
+        )
+        execute("DELETE FROM training_run WHERE id <= ?", (key - RUNS_KEPT,))
+
+    def runs(self, limit: int) -> list[Run]:
+        """Return the newest runs, the newest first."""
+        rows: Any = self._connection.execute(
+            "SELECT id, uid, started_at, finished_at, failure, messages, insights, duration_secs"
+            " FROM training_run ORDER BY id DESC LIMIT ?",
+            (limit,),
+        ).fetchall()
+        return [self._run(key, uids.from_stored(uid), NewRun(*run)) for key, uid, *run in rows]
+
+    def _run(self, key: int, uid: str, run: NewRun) -> Run:
+        def of(sql: str) -> Any:
+            return self._connection.execute(sql, (key,)).fetchall()
+
+        recommendations = of(
+            "SELECT e.uid, r.action, r.reasoning FROM recommendation AS r"
+            " JOIN episode AS e ON e.id = r.episode WHERE r.run = ? ORDER BY r.id"
+        )
+        return Run(
+            uid,
+            run,
+            [(uids.from_stored(target), *said) for target, *said in recommendations],
+            of("SELECT name, value FROM metric WHERE run = ? ORDER BY id"),
+            of("SELECT path, size_bytes, sha256 FROM artifact WHERE run = ? ORDER BY id"),
+        )
+
+    def insights(self, agent: str | None) -> dict[str, Kept]:
+        """Return the insights that trainers gave an agent, hidden ones too, by public id."""
+        rows = self._connection.execute(
+            "SELECT e.uid, e.id, e.status IS NOT NULL FROM experience AS x"
+            " JOIN episode AS e ON e.id = x.episode"
+            " WHERE x.memory_type = ?1 AND e.source_type = ?2"
+            " AND e.agent IS (SELECT id FROM agent WHERE name = ?3) ORDER BY e.id",
+            (INSIGHT, TRAINER, agent),
+        )
+        return {uids.from_stored(uid): Kept(key, bool(hidden)) for uid, key, hidden in rows}
+
+    def take_learned(self, key: int) -> Learned:
+        """Take what was learned of an insight away from it, for the one that takes its place."""
+        return {
+            table: self._connection.execute(
+                f"DELETE FROM {table} WHERE episode = ? RETURNING {columns}",  # noqa: S608
+                (key,),
+            ).fetchall()
+            for table, columns in _LEARNED.items()
+        }
+
+    def give_learned(self, key: int, learned: Learned) -> None:
+        """Give it to another."""
+        for table, rows in learned.items():
+            columns = _LEARNED[table]
+            marks = ", ".join("?" * (columns.count(",") + 2))
+            self._connection.executemany(
+                f"INSERT INTO {table} (episode, {columns}) VALUES ({marks})",  # noqa: S608
+                ((key, *row) for row in rows),
+            )
+
+    def judged(self, keys: Sequence[int]) -> set[int]:
+        """Return which of some insights were judged."""
+        rows = self._connection.execute(
+            "SELECT episode FROM json_each(?) AS k JOIN judgement ON episode = k.value"
+            " WHERE judged_at IS NOT NULL",
+            (json.dumps(list(keys)),),
+        )
+        return {key for (key,) in rows}
