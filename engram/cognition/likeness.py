@@ -1,12 +1,12 @@
 """Experiences that say the same in other words: found by shared words, confirmed by meaning.
 
-Two are alike when each of their parts shares half of its words or more with the other's and is
+Two are alike when each of their parts shares more than half of its words with the other's and is
 near it in meaning, and neither names a number that the other lacks. A common word, or a common
 beginning, makes nothing alike. Every member of a group is like the one that survives, so that a
 group cannot drift from one sense to another.
 
 Only those are compared that share one of their rarer words in every part: of two sets that have
-half of their words in common, each has one of those among the rarer half and one more.
+half of their words in common, each has one of these among its rarer half and one word more.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     or was not embedded."""
 
 MIN_SHARED: Final = 0.5
-"""Jaccard similarity that the words of each part must have."""
+"""Jaccard similarity that the words of each part must exceed."""
 
 MIN_SHARED_ALONE: Final = 0.9
-"""The same where nothing is known of the meaning."""
+"""Jaccard similarity that they must reach where nothing is known of the meaning."""
 
 _WORTH: Final = 8
 """Comparing two experiences takes as long as going through so many entries of a list."""
@@ -171,7 +171,7 @@ class _Survivors:
         found = []
         for place in sorted(self._with_all(rarest)):
             shared = _shared(asked, self.all[place][1].parts)
-            if shared >= MIN_SHARED:
+            if shared > MIN_SHARED:
                 found.append((place, shared))
         return found
 
@@ -201,7 +201,7 @@ def _shared(asked: Sequence[set[int]], others: Sequence[array[int]]) -> float:
     for mine, theirs in zip(asked, others, strict=True):
         both = len(mine.intersection(theirs))
         either = len(mine) + len(theirs) - both
-        if both < MIN_SHARED * either:
+        if both <= MIN_SHARED * either and either:
             return 0.0
         if either:
             least = min(least, both / either)

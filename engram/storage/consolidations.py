@@ -275,9 +275,6 @@ class Consolidations:
             columns={"forgotten_at": None} if done.step.action == "delete" else {"status": None},
         )
         if done.step.action == "merge":
-            self._connection.execute(
-                "UPDATE experience SET superseded_by = NULL WHERE episode = ?", (found.key,)
-            )
             self._take_tags(done.step.memory_ids[0], done.before.get("added", []), at)
         self._connection.execute(
             "UPDATE consolidation_step SET undone_at = ? WHERE id = ?", (at, done.key)
