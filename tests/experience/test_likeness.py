@@ -65,7 +65,7 @@ def test_groups_are_those_of_a_search_through_all_pairs(experiences):
     vocabulary = Vocabulary()
     ranked = [
         (
-            Candidate(n, f"m{n}", None, 0, kind, project, bytes(16), 0, 0.0, None, False),
+            Candidate(n, f"m{n}", None, 0, kind, project, bytes(16), 0, 0.0, None, orphaned=False),
             vocabulary.read(texts),
         )
         for n, (texts, _, kind, project) in enumerate(experiences)
