@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engram import arguments
-from engram.engine.session import Session
 from engram.errors import EngramError, InvalidArgument, TrainerFailed, TrainerReplyError
 from engram.experience.results import Generated, TrainingRun
 from engram.experience.tags import read_tags
 from engram.experience.trainer import Trainer, program
+from engram.experience.waiting import Waiting
 from engram.storage import NewEpisode, NewExperience, Origin
 from engram.storage.experiences import INSIGHT, INSIGHT_TYPES, SUPERSEDED, wire_time
 from engram.storage.lifecycle import Found
@@ -39,7 +39,7 @@ class _NewInsight(NamedTuple):
     experience: NewExperience
 
 
-class Generating(Session):
+class Generating(Waiting):
     """The calls about trainers."""
 
     def generate(

@@ -101,7 +101,11 @@ def training(runs: Iterable[TrainingRun]) -> dict[str, object] | None:
 
 
 def plain(value: Any) -> Any:
-    """Return dataclasses, and sequences of them, as what JSON has forms for."""
+    """Return records with named members, and sequences of them, as what JSON has forms for."""
+    if hasattr(value, "_asdict"):
+        return plain(value._asdict())
+    if isinstance(value, dict):
+        return {name: plain(part) for name, part in value.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
             field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)
