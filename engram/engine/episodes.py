@@ -6,6 +6,8 @@ import warnings
 from functools import cached_property
 from typing import TYPE_CHECKING, Unpack
 
+import numpy as np
+
 from engram import arguments
 from engram.engine.forgetting import Forgetting
 from engram.errors import InvalidArgument, InvalidType, NotFound
@@ -230,9 +232,7 @@ class EpisodeMemory(Forgetting):
         survives = arguments.number(decay, "decay", 0.0, 1.0)
         allowed = arguments.allowed(self._scope(cross_agent), filters, as_of)
         with self._searching(text) as found:
-            if found is None:
-                return []
-            vector, index = found
+            vector, index = found or (np.empty(0, dtype=np.float32), None)
             asked = Query(
                 text, vector, count, mode, accuracy, allowed, *weights, pool, floor, hops, survives
             )

@@ -12,8 +12,16 @@ from engram.cognition.recommendations import (
 from engram.engine.reembedding import Reembedding
 from engram.experience.consolidating import Consolidating
 from engram.experience.exchange import Exchange
+from engram.experience.generating import Generating
 from engram.experience.judging import Judgement, Judging
-from engram.experience.results import ExperienceStatus, Imported, ImportedExperience, Stored
+from engram.experience.results import (
+    ExperienceStatus,
+    Generated,
+    Imported,
+    ImportedExperience,
+    Stored,
+    TrainingRun,
+)
 from engram.experience.searching import Found, Hit, Searching
 from engram.storage.consolidations import ConsolidationStep
 
@@ -25,6 +33,7 @@ __all__ = [
     "ExperienceMemory",
     "ExperienceStatus",
     "Found",
+    "Generated",
     "Hit",
     "Imported",
     "ImportedExperience",
@@ -32,10 +41,11 @@ __all__ = [
     "Preview",
     "Recommendation",
     "Stored",
+    "TrainingRun",
 ]
 
 
-class ExperienceMemory(Exchange, Searching, Judging, Consolidating, Reembedding):
+class ExperienceMemory(Exchange, Searching, Judging, Consolidating, Generating, Reembedding):
     """Experiences in a store: what was done, in what situation, and what came of it.
 
     An experience is an episode, so `Engram` recalls and erases it; what `Engram` keeps is in the

@@ -10,6 +10,7 @@ from engram import arguments
 from engram.errors import InvalidArgument, InvalidType
 from engram.experience.keeping import Keeping, experience_text, one_of, origin_of
 from engram.experience.results import Imported, ImportedExperience
+from engram.experience.waiting import Waiting
 from engram.paths import Resolver
 from engram.storage import (
     INSIGHT,
@@ -43,7 +44,7 @@ class _Checked(NamedTuple):
     episode: NewEpisode
 
 
-class Exchange(Keeping):
+class Exchange(Keeping, Waiting):
     """The calls that copy experiences out of a store and into it."""
 
     def export(self) -> list[Experience]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from engram import arguments
-from engram.embedding import embed_documents
+from engram.engine.embedding_parts import embed_parts
 from engram.engine.forgetting import Forgetting
 from engram.errors import InvalidArgument, ModelMismatch, NotFound
 from engram.experience.alike import alike
@@ -244,14 +244,11 @@ class Keeping(Forgetting):
         embedder = self._usable_embedder()
         if embedder is None:
             return None
-        parts = [(field, text) for field, text in enumerate(new.parts) if text.strip()]
-        parts = parts or [(0, "")]
         try:
-            vectors, counts = embed_documents(embedder, [text for _, text in parts])
+            parts = embed_parts(embedder, [new.texts])
         except Exception:  # noqa: BLE001 - an embedder can raise anything, and the text is kept
             return None
-        fields = np.repeat(np.array([field for field, _ in parts], dtype=np.int64), counts)
-        return _Embedded(embedder, vectors, fields)
+        return _Embedded(embedder, parts.vectors, parts.fields)
 
     def _usable_embedder(self) -> Embedder | None:
         """Return the embedder of the store's model, None where there is no way to have it.

@@ -15,7 +15,7 @@ import numpy as np
 from engram import arguments
 from engram.cognition.router import MODES, ROUTINE, detect, select
 from engram.engine.session import Session
-from engram.errors import EngramError, InvalidArgument, ModelMismatch
+from engram.errors import EngramError, InvalidArgument, InvalidType, ModelMismatch
 from engram.index import nearest
 from engram.retrieval.fusion import Fusion, shadow_rewards
 from engram.retrieval.recall import refreshed
@@ -229,7 +229,7 @@ class Searching(Session):
             raise InvalidArgument(message)
         if not isinstance(fusion, Fusion):
             message = f"fusion must be a Fusion, not {type(fusion).__name__}"
-            raise InvalidArgument(message)
+            raise InvalidType(message)
         allowed = partial(
             EpisodeFilter, agent=self._agent, exclude_quarantined=True, any_case_tags=labels
         )

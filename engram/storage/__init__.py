@@ -16,6 +16,8 @@ if TYPE_CHECKING:
         MEMORY_TYPES,
         NewExperience,
         Outline,
+        Texts,
+        texts_of,
         wire_time,
     )
     from engram.storage.fact_records import Evidence, FactSource, NewFact
@@ -56,12 +58,14 @@ __all__ = [
     "RecordWriter",
     "RoutedSearch",
     "Store",
+    "Texts",
     "Traces",
     "VectorBatch",
     "as_stored",
     "folded",
     "origins",
     "read_old_store",
+    "texts_of",
     "wire_time",
 ]
 
@@ -81,6 +85,8 @@ _LAZY = {
     "NewExperience": "engram.storage.experiences",
     "wire_time": "engram.storage.experiences",
     "Outline": "engram.storage.experiences",
+    "Texts": "engram.storage.experiences",
+    "texts_of": "engram.storage.experiences",
     "Evidence": "engram.storage.fact_records",
     "FactSource": "engram.storage.fact_records",
     "NewFact": "engram.storage.fact_records",

@@ -28,6 +28,10 @@ SUPERSEDED: Final = "superseded"
 ARCHIVED: Final = "archived"
 """The statuses of episodes that a consolidation merged into another, or put away."""
 
+Texts = tuple[tuple[int, str], ...]
+"""What of an episode is embedded, at least one text: of an experience its parts that are not blank,
+each after its number, and of any other episode all of its text, after -1."""
+
 _DIGEST_BYTES = 16
 _ROW = (
     "SELECT e.id, e.uid, e.content, e.occurred_at, e.status,"
@@ -111,6 +115,11 @@ class NewExperience(NamedTuple):
         return self.context, self.action, self.result
 
     @property
+    def texts(self) -> Texts:
+        """What of it is embedded."""
+        return _texts(self.parts)
+
+    @property
     def digest(self) -> bytes:
         """What identical experiences share."""
         return identity(self.memory_type, self.project, self.parts)
@@ -144,11 +153,25 @@ def parts_of(content: str, context_bytes: int, action_bytes: int) -> tuple[str, 
     """Return context, action and result of an experience's episode."""
     said = content.encode()
     ends = context_bytes, context_bytes + 1 + action_bytes
-    return (
-        said[: ends[0]].decode(),
-        said[ends[0] + 1 : ends[1]].decode(),
-        said[ends[1] + 1 :].decode(),
-    )
+    parts = said[: ends[0]], said[ends[0] + 1 : ends[1]], said[ends[1] + 1 :]
+    # In a damaged file the sizes can cut through a character.
+    context, action, result = (part.decode(errors="replace") for part in parts)
+    return context, action, result
+
+
+def texts_of(content: str, sizes: tuple[int, int] | None) -> Texts:
+    """Return what of an episode is embedded.
+
+    Args:
+        content: Its text.
+        sizes: Of an experience, the bytes that context and action take.
+    """
+    return ((-1, content),) if sizes is None else _texts(parts_of(content, *sizes))
+
+
+def _texts(parts: tuple[str, str, str]) -> Texts:
+    said = tuple((field, text) for field, text in enumerate(parts) if text.strip())
+    return said or ((0, ""),)
 
 
 def wire_time(micros: int) -> str:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from engram.errors import Busy, Closed, CorruptStore, Forked, StoreFull
-from engram.models import Counts
 from engram.storage import schema, uids
 from engram.storage.access import AccessLog, Recall
 from engram.storage.agents import Agents
@@ -17,6 +16,7 @@ from engram.storage.columns import Columns
 from engram.storage.connection import MAPPED, Connection
 from engram.storage.consistency import Consistency
 from engram.storage.consolidations import Consolidations
+from engram.storage.counting import count
 from engram.storage.dependents import Dependents
 from engram.storage.dormant_evaluation import DormantEvaluation
 from engram.storage.duplicates import Duplicates
@@ -43,7 +43,6 @@ from engram.storage.routing import ChoiceValues
 from engram.storage.strength import Strength
 from engram.storage.text import TextIndex
 from engram.storage.training import Training
-from engram.times import from_micros
 
 if TYPE_CHECKING:
     import os
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from engram.models import StoredModel
+    from engram.models import Counts, StoredModel
     from engram.storage.experiences import NewExperience
 
 _SNAPSHOT: Final = "index"
@@ -315,29 +314,7 @@ class Store:
 
     def counts(self, agent: str | None) -> Counts:
         """Count what the store holds, for one agent or, with None, for all."""
-        one = self._connection.execute
-        scope = "TRUE" if agent is None else "agent = (SELECT id FROM agent WHERE name = ?1)"
-        bindings = () if agent is None else (agent,)
-        reflected = one(
-            f"SELECT max(finished_at) FROM reflection WHERE {scope}",  # noqa: S608
-            bindings,
-        ).get
-        return Counts(
-            episodes=one(f"SELECT count(*) FROM episode WHERE {scope}", bindings).get,  # noqa: S608
-            embedded=one(
-                "SELECT count(DISTINCT episode) FROM embedding"  # noqa: S608
-                f" WHERE episode IN (SELECT id FROM episode WHERE {scope})",
-                bindings,
-            ).get,
-            facts=self.facts.count(),
-            active_facts=self.facts.count_active(),
-            entities=self.graph.count(),
-            reflections=one(
-                f"SELECT count(DISTINCT uid) FROM reflection WHERE {scope}",  # noqa: S608
-                bindings,
-            ).get,
-            last_reflection=None if reflected is None else from_micros(reflected),
-        )
+        return count(self._connection, agent, self.facts, self.graph)
 
     def check(self) -> list[str]:
         """Return what is wrong with the file, nothing when it is sound; see `Consistency`.

@@ -56,7 +56,7 @@ _ENTRIES = {
 _PATHS = ("project_path", "source_path")
 _TIME = re.compile(r"(.*_at|at|valid_from|valid_to|first_seen|last_seen)")
 # What lies inside an episode's record and is a row of its own.
-_ROWS = frozenset(("strength", "judgement"))
+_ROWS = ("strength", "judgement")
 # Those that no caller gives, but a clock; that one is of 1970 or later.
 _CLOCK = ("forgotten_at", "invalidated_at", "updated_at", "stored_at")
 _ANY_TIME = ("experience",)
@@ -197,8 +197,9 @@ class LineFile:
                 self._part(table, part, f"{where}.{name}[{at}]") for at, part in enumerate(parts)
             ]
         if kind == "episode":
-            for name in _ROWS & record.keys():
-                checked[name] = self._part(name, record.pop(name), f"{where}.{name}")
+            for name in _ROWS:
+                if name in record:
+                    checked[name] = self._part(name, record.pop(name), f"{where}.{name}")
         if kind == "episode" and "vectors" in record:
             checked["vectors"] = self._vectors(record.pop("vectors"), f"{where}.vectors")
         if kind == "fact" and "reflection" in record:

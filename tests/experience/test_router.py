@@ -86,7 +86,12 @@ def test_a_value_moves_towards_its_rewards():
 
 def test_good_choices_come_to_be_preferred_and_bad_ones_avoided():
     chance = random.Random(7)
-    good = {"search": "low_threshold", "llm": "balanced", "context": "summarize", "proactivity": "passive"}
+    good = {
+        "search": "low_threshold",
+        "llm": "balanced",
+        "context": "summarize",
+        "proactivity": "passive",
+    }
     values: dict[tuple[str, str], tuple[float, int]] = {}
     for _ in range(400):
         routing = select("debug", values, chance)
