@@ -327,7 +327,7 @@ class SearchResult:
         score: 0 to 1, higher is better. In cosine mode `1 / (1 + distance)`; in hybrid mode the
             blend of both sides after each was scaled to 0..1 within this query's candidates.
         distance: L2 distance between the unit vectors of the query and of the episode's nearest
-            chunk, 0 to 2.
+            chunk, 0 to 2; infinite while the episode's text waits to be embedded.
         importance: The episode's `importance_score` at the time of the recall.
         certificate: How the recall was answered, the same for all its results.
     """

@@ -24,7 +24,7 @@ from engram.api.service import Service
 from engram.errors import InvalidArgument, InvalidType, NotFound
 
 if TYPE_CHECKING:
-    from engram.api.channel import Channel
+    from engram.channel import Channel
     from engram.config import Loaded
 
 __all__ = ["respond", "serve"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from engram.api.channel import claim
+from engram.channel import claim
 from engram.cli.keys import key_option
 from engram.cli.settings import loaded
 

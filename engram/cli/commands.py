@@ -144,6 +144,10 @@ COMMANDS: Final = {
         "timeline:timeline",
         "Print the facts about ENTITY in the store PATH, in the order they begin to hold.",
     ),
+    "train": (
+        "train:train",
+        "Learn from the memories in a store or a database of the reference server.",
+    ),
     "verify": (
         "verify:verify",
         "Read all of the store PATH and compare its parts with each other.",

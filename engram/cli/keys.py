@@ -1,8 +1,7 @@
-"""Passphrases: they come in files, never in arguments or variables that other programs can read."""
+"""The options for passphrases, which come in files."""
 
 from __future__ import annotations
 
-import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,8 @@ import click
 
 from engram.cli.failures import BadFileError
 from engram.cli.output import warn
+from engram.errors import InvalidArgument
+from engram.key_files import others_may_open, passphrase_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,18 +32,12 @@ def _read(context: click.Context, parameter: click.Parameter, file: str | None) 
     """
     if file is None:
         return None
-    with Path(file).open("rb") as stream:
-        mode = Path(file).stat().st_mode
-        content = stream.read()
-    if stat.S_ISREG(mode) and mode & (stat.S_IRWXG | stat.S_IRWXO):
-        warn("key_file_permissions", f"others may open {file}", f"run: chmod 600 {file}")
     try:
-        key = content.decode().removesuffix("\n").removesuffix("\r")
-    except UnicodeDecodeError:
-        key = ""
-    if not key:
-        message = f"{file} holds no passphrase in UTF-8"
-        raise BadFileError(message)
+        key = passphrase_in(Path(file))
+    except InvalidArgument as error:
+        raise BadFileError(error.message) from None
+    if others_may_open(Path(file)):
+        warn("key_file_permissions", f"others may open {file}", f"run: chmod 600 {file}")
     return key
 
 

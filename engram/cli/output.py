@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from typing import TYPE_CHECKING
@@ -160,7 +161,8 @@ def result_documents(results: Sequence[SearchResult]) -> list[dict[str, object]]
         {
             "rank": rank,
             "score": hit.score,
-            "distance": hit.distance,
+            # JSON has no infinity: such a text waits to be embedded.
+            "distance": hit.distance if math.isfinite(hit.distance) else None,
             "importance": hit.importance,
             "episode": episode_document(hit.episode),
         }

@@ -98,8 +98,7 @@ def prune(
             with store.writing():
                 some = keys[at : at + DELETED_AT_ONCE]
                 doomed = _below(store, some, agent, now, config, threshold)
-                ids = store.strength.ids(doomed)
-                store.remove_episodes(doomed.tolist(), now)
+                ids = store.remove_episodes(doomed.tolist(), now)
             yield ids
 
 

@@ -6,8 +6,10 @@ import warnings
 from functools import cached_property
 from typing import TYPE_CHECKING, Unpack
 
+import numpy as np
+
 from engram import arguments
-from engram.engine.session import Session
+from engram.engine.forgetting import Forgetting
 from engram.errors import InvalidArgument, InvalidType, NotFound
 from engram.index import ACCURACIES, Adjacency
 from engram.models import EpisodePage, ObserveInput
@@ -29,7 +31,7 @@ _BEYOND = 2**63
 _LONGEST = 200
 
 
-class EpisodeMemory(Session):
+class EpisodeMemory(Forgetting):
     """The calls about episodes."""
 
     @cached_property
@@ -144,17 +146,14 @@ class EpisodeMemory(Session):
         that SQLite may have left when it moved rows, and what the index has of it, go when the
         store is closed, see `compact`.
 
+        Of an experience (see `ExperienceMemory`) also go those that were merged into it, for they
+        say the same, and insights that were drawn from it.
+
         Raises:
             NotFound: No episode has this id, or it is not this agent's.
             InvalidType: The id is no `str`.
         """
-        uid = arguments.text(episode_id, "episode_id")
-        with self._store.writing():
-            key = self._store.episodes.key(uid, self._agent)
-            if key is None:
-                raise self._not_found()
-            self._store.remove_episode(key, self._now())
-        self._emit("memory_forgotten", [{"memory_id": uid, "kind": "episodic"}])
+        self._forget(episode_id, "episode_id", self._not_found())
 
     def recall(
         self,
@@ -233,9 +232,7 @@ class EpisodeMemory(Session):
         survives = arguments.number(decay, "decay", 0.0, 1.0)
         allowed = arguments.allowed(self._scope(cross_agent), filters, as_of)
         with self._searching(text) as found:
-            if found is None:
-                return []
-            vector, index = found
+            vector, index = found or (np.empty(0, dtype=np.float32), None)
             asked = Query(
                 text, vector, count, mode, accuracy, allowed, *weights, pool, floor, hops, survives
             )

@@ -19,7 +19,8 @@ class Erasure(Session):
         Spellings that differ in case, in composed characters or in white space are one name, and
         an entity's name and its aliases stand for each other. In one transaction go:
 
-        * episodes that have one of the names among their actors, and summaries of those;
+        * episodes that have one of the names among their actors, summaries of those and insights
+          drawn from them, and experiences that were merged into one of them;
         * facts whose subject or object is one of the names, and facts all of whose sources go;
           what an erased fact had superseded opens again;
         * the entity, its aliases and its edges;
@@ -35,8 +36,9 @@ class Erasure(Session):
             name: The name, or an alias of it.
             content_sweep: Erase too what only mentions a name: episodes with it as a word of their
                 text, metadata or paths, or as a tag; facts with it in subject, object or project;
-                session checkpoints, check observations and entries of a memory's history with it
-                as a word of any of their texts.
+                experiences with it in their project, sources or times; session checkpoints, check
+                observations, entries of a memory's history, steps of consolidations and what a
+                trainer said with it as a word of any of their texts.
 
         Returns:
             What was removed from where; zeros for an unknown name.

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engram.embedding import check_embedder, embed_documents, resolve
+from engram.embedding import check_embedder, resolve
+from engram.engine.embedding_parts import embed_parts
 from engram.engine.session import Session
 from engram.errors import Busy, InvalidArgument, ScopeError
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from engram.embedding import Embedder
     from engram.models import StoredModel
+    from engram.storage import Texts
 
 _EPISODES = 64
 """Episodes embedded per transaction: what is lost when the process is killed."""
@@ -80,7 +82,9 @@ class Reembedding(Session):
         with self._store.writing():
             current = self._store.model()
             if current is None:
-                return None
+                # Texts may wait for their first model.
+                waiting = self._store.embeddings.waiting(1)
+                return self._store.models.take("next", *self._description(new)) if waiting else None
             if current.fingerprint == new.fingerprint:
                 self._check_model(new, current)
                 self._store.models.give_up()
@@ -107,8 +111,8 @@ class Reembedding(Session):
             else:
                 after = 0
 
-    def _add_slice(self, new: Embedder, target: StoredModel, batch: list[tuple[int, str]]) -> int:
-        vectors, counts = embed_documents(new, [text for _, text in batch])
+    def _add_slice(self, new: Embedder, target: StoredModel, batch: list[tuple[int, Texts]]) -> int:
+        vectors, counts, fields = embed_parts(new, [texts for _, texts in batch])
         keys = np.array([key for key, _ in batch], dtype=np.int64)
         with self._store.writing():
             if not self._still_next(target):
@@ -116,8 +120,9 @@ class Reembedding(Session):
             # Meanwhile some may have been forgotten, or embedded by another call like this one.
             still = self._store.embeddings.missing(target.id, int(keys[0]) - 1, len(batch))
             wanted = np.isin(keys, [key for key, _ in still])
+            chunks = np.repeat(wanted, counts)
             self._store.embeddings.add(
-                keys[wanted].tolist(), vectors[np.repeat(wanted, counts)], counts[wanted], target.id
+                keys[wanted].tolist(), vectors[chunks], counts[wanted], target.id, fields[chunks]
             )
         return int(np.count_nonzero(wanted))
 
@@ -130,6 +135,7 @@ class Reembedding(Session):
                     if self._store.embeddings.missing(target.id, 0, 1):
                         return False
                     self._store.models.take("current", *self._description(new))
+                    self._store.embeddings.nothing_waits()
                     self._store.changed("reembed", target.id, target.id, self._now())
                 # While nobody else can ask: other threads' calls must not meet the old one.
                 self._embedder = new

@@ -207,7 +207,7 @@ class Session:
                     return
             stored = None
 
-    def _query_vector(self, query: str, stored: StoredModel) -> NDArray[np.float32]:
+    def _query_vector(self, query: str, stored: StoredModel | None) -> NDArray[np.float32]:
         embedder = self._the_embedder(stored)
         self._check_model(embedder, stored)
         return as_stored(embed_query(embedder, query))

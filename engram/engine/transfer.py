@@ -72,8 +72,8 @@ class Transfer(Importing):
 
         Plain text, also from an encrypted store. An instance scoped to an agent exports that
         agent's episodes and edges, the facts it sees, and all entities; another one everything.
-        Vectors, reflections, the access log and what a `Ledger` keeps are not in it: `export_lines`
-        loses nothing.
+        Vectors, reflections, the access log, what a `Ledger` keeps and what makes an episode an
+        experience are not in it: `export_lines` loses nothing.
 
         Args:
             dest: The file, replaced at once when all is written.
@@ -155,11 +155,12 @@ class Transfer(Importing):
         """Write what a store holds, losslessly, as JSON Lines, in constant memory.
 
         Vectors, reflections, recalls, metadata, checkpoints and evidence included: importing the
-        file into an empty store and exporting that gives the same bytes. Dormant events, and how
-        long memories rest, are not: they are a passing log of the searches of this store, which
-        only `backup` copies. Plain text, also from an encrypted store. An instance scoped to an
-        agent exports what that agent sees, as in `export_json`; checkpoints, evidence and histories
-        of lifecycles are no agent's.
+        file into an empty store and exporting that gives the same bytes. Dormant events, how long
+        memories rest, what searches of experiences showed, what was learned from that, and the
+        runs of trainers are not: they are a passing log of this store, which only `backup` copies.
+        Plain text, also from an encrypted store. An instance scoped to an agent exports what that
+        agent sees, as in `export_json`; checkpoints, evidence, histories of lifecycles and
+        consolidations are no agent's.
 
         Args:
             dest: The file, replaced at once when all is written.

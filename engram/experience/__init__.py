@@ -2,14 +2,50 @@
 
 from __future__ import annotations
 
+from engram.cognition.recommendations import (
+    Analysis,
+    Applied,
+    DuplicateGroup,
+    Preview,
+    Recommendation,
+)
 from engram.engine.reembedding import Reembedding
-from engram.experience.keeping import Keeping
-from engram.experience.results import Stored
+from engram.experience.consolidating import Consolidating
+from engram.experience.exchange import Exchange
+from engram.experience.generating import Generating
+from engram.experience.judging import Judgement, Judging
+from engram.experience.results import (
+    ExperienceStatus,
+    Generated,
+    Imported,
+    ImportedExperience,
+    Stored,
+    TrainingRun,
+)
+from engram.experience.searching import Found, Hit, Searching
+from engram.storage.consolidations import ConsolidationStep
 
-__all__ = ["ExperienceMemory", "Stored"]
+__all__ = [
+    "Analysis",
+    "Applied",
+    "ConsolidationStep",
+    "DuplicateGroup",
+    "ExperienceMemory",
+    "ExperienceStatus",
+    "Found",
+    "Generated",
+    "Hit",
+    "Imported",
+    "ImportedExperience",
+    "Judgement",
+    "Preview",
+    "Recommendation",
+    "Stored",
+    "TrainingRun",
+]
 
 
-class ExperienceMemory(Keeping, Reembedding):
+class ExperienceMemory(Exchange, Searching, Judging, Consolidating, Generating, Reembedding):
     """Experiences in a store: what was done, in what situation, and what came of it.
 
     An experience is an episode, so `Engram` recalls and erases it; what `Engram` keeps is in the

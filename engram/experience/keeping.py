@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from engram import arguments
-from engram.embedding import embed_documents
-from engram.engine.session import Session
-from engram.errors import InvalidArgument, NotFound
-from engram.experience.results import Stored
-from engram.storage import MEMORY_TYPES, NewEpisode, NewExperience
+from engram.engine.embedding_parts import embed_parts
+from engram.engine.forgetting import Forgetting
+from engram.errors import InvalidArgument, ModelMismatch, NotFound
+from engram.experience.alike import alike
+from engram.experience.results import ExperienceStatus, Stored
+from engram.experience.tags import read_tags
+from engram.paths import Resolver
+from engram.retrieval.recall import refreshed
+from engram.storage import INSIGHT, MEMORY_TYPES, NewEpisode, NewExperience, Origin, as_stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,13 +23,23 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from engram.embedding import Embedder
-    from engram.models import Experience
+    from engram.models import Experience, StoredModel
 
 MAX_BYTES: Final = 10_000
 """Bytes of UTF-8 that context, action and result may have, each."""
 
+_SOURCE_TYPE = "socket"
 
-class Keeping(Session):
+
+class _Embedded(NamedTuple):
+    """The chunks of an experience's parts, and what made them."""
+
+    embedder: Embedder
+    vectors: NDArray[np.float32]
+    fields: NDArray[np.int64]
+
+
+class Keeping(Forgetting):
     """The calls that keep experiences."""
 
     def store(
@@ -35,56 +49,122 @@ class Keeping(Session):
         result: str,
         *,
         memory_type: str = "decision",
-        tags: Iterable[str] | None = None,
+        tags: str | Iterable[str] | None = None,
         project: str | None = None,
+        threshold: float = 0.95,
     ) -> Stored:
-        """Keep an experience.
+        """Keep an experience, or use the one again that says the same.
+
+        The same says one of the same type, project and agent whose three texts are the same byte
+        for byte, or have the same meaning each. It is used once more then, and gets the tags that
+        it lacks.
+
+        Where the texts cannot be embedded, for whatever reason, they are kept and found by their
+        words; `embed_waiting` makes up for it.
 
         Args:
-            context: The situation.
-            action: What was done.
-            result: What came of it.
+            context: The situation, at most `MAX_BYTES`.
+            action: What was done, likewise.
+            result: What came of it, likewise.
             memory_type: "decision", "pattern", "bugfix", "context", "antipattern" or "insight".
-            tags: Labels to filter by.
-            project: Whose it is, any text.
+            tags: Labels to filter by, in a form that `read_tags` takes.
+            project: Whose it is, any text. An absolute path is the project of the episode too.
+            threshold: The cosine that the meanings of all three parts have to exceed, above 0, up
+                to 1; nothing exceeds 1, and only the same texts are the same.
 
         Raises:
             InvalidArgument, InvalidType: An argument is refused; nothing is written.
+            ModelMismatch: The embedder is not the one whose vectors the store holds.
             Busy, StoreFull, Closed: The store cannot be written; nothing is.
         """
-        texts = [
-            _part(value, name)
-            for name, value in (("context", context), ("action", action), ("result", result))
-        ]
-        if memory_type not in MEMORY_TYPES:
-            message = f"memory_type must be one of {', '.join(MEMORY_TYPES)}"
-            raise InvalidArgument(message)
         now = self._now()
-        whose = None if project is None else arguments.text(project, "project")
-        new = NewExperience(memory_type, texts[0], texts[1], texts[2], now, whose)
-        episode = NewEpisode(new.content, now, tags=arguments.names(tags, "tags"))
+        new = NewExperience(
+            one_of(memory_type, MEMORY_TYPES, "memory_type"),
+            experience_text(context, "context"),
+            experience_text(action, "action"),
+            experience_text(result, "result"),
+            now,
+            None if project is None else arguments.text(project, "project"),
+        )
+        least = arguments.number(threshold, "threshold", 0.0, 1.0)
+        if not least:
+            message = "threshold must be above 0"
+            raise InvalidArgument(message)
+        episode = NewEpisode(
+            new.content,
+            now,
+            tags=read_tags(tags),
+            origin=origin_of(new.project, _SOURCE_TYPE, Resolver()),
+        )
         while True:
-            embedder, vectors, fields = self._embed_parts(new)
+            embedded = self._embedded(new)
+            self._warm_up()
             with self._store.writing():
-                stored = self._store.model()
-                if self._same_model(embedder, stored):
-                    [uid] = self._store.add_episodes(
-                        [episode],
-                        vectors,
-                        np.array([len(vectors)]),
-                        model=self._model_key(embedder, stored),
-                        agent=self._agent,
-                        now=now,
-                        fields=fields,
-                        experiences=[new],
-                    )
+                model = self._store.model()
+                if embedded is None or self._same_model(embedded.embedder, model):
+                    kept = self._keep(new, episode, embedded, model, least)
                     break
-            self._check_model(self._the_embedder(stored), stored)
-        self._emit("memory_written", [{"memory_id": uid, "kind": "episodic"}])
+        if not kept.deduplicated:
+            self._emit("memory_written", [{"memory_id": kept.id, "kind": "episodic"}])
+        return kept
+
+    def _warm_up(self) -> None:
+        """Bring the index up to date, so that the write lock is not held for that."""
+        with self._store.reading():
+            if self._store.model() is not None:
+                index = self._current_index()
+                refreshed(index, lambda: None)
+
+    def _keep(
+        self,
+        new: NewExperience,
+        episode: NewEpisode,
+        embedded: _Embedded | None,
+        model: StoredModel | None,
+        threshold: float,
+    ) -> Stored:
+        """Store an experience or use the one again that says the same, in a write transaction."""
+        same = self._store.duplicates.identical(new, self._agent)
+        if same is None and embedded is not None and model is not None:
+            vectors = as_stored(embedded.vectors)
+            index = self._current_index()
+            same = alike(self._store, index, new, vectors, embedded.fields, self._agent, threshold)
+        if same is not None:
+            return self._use_again(same, episode)
+        if embedded is None:
+            [uid] = self._store.add_episodes(
+                [episode],
+                None,
+                None,
+                model=None,
+                agent=self._agent,
+                now=new.updated_at,
+                experiences=[new],
+            )
+            return Stored(uid, indexed=False)
+        [uid] = self._store.add_episodes(
+            [episode],
+            embedded.vectors,
+            np.array([len(embedded.vectors)]),
+            model=self._model_key(embedded.embedder, model),
+            agent=self._agent,
+            now=new.updated_at,
+            fields=embedded.fields,
+            experiences=[new],
+        )
         return Stored(uid, indexed=True)
 
+    def _use_again(self, key: int, episode: NewEpisode) -> Stored:
+        self._store.duplicates.use_again(key, episode.occurred_at)
+        there = self._store.experiences.read([key])[key]
+        united = tuple(dict.fromkeys((*there.tags, *episode.tags)))
+        if len(united) > len(set(there.tags)):
+            more = [tag for tag in united if tag not in there.tags]
+            self._store.retag(key, [*there.tags, *more], episode.occurred_at)
+        return Stored(there.id, indexed=there.indexed, deduplicated=True)
+
     def get(self, memory_id: str) -> Experience:
-        """Return one experience.
+        """Return one experience; one that consolidation deleted is not there.
 
         Raises:
             NotFound: No experience has this id, or it is not this agent's.
@@ -92,29 +172,131 @@ class Keeping(Session):
         """
         uid = arguments.text(memory_id, "memory_id")
         with self._store.reading():
-            key = self._store.episodes.key(uid, self._agent)
-            found = {} if key is None else self._store.experiences.read([key])
-        if key not in found:
+            found = self._experience(uid)
+        if found is None:
             message = "there is no such experience"
             raise NotFound(message, "it may be erased, or another agent's")
-        return found[key]
+        return found
 
-    def _embed_parts(
-        self, new: NewExperience
-    ) -> tuple[Embedder, NDArray[np.float32], NDArray[np.int64]]:
+    def _experience(self, uid: str) -> Experience | None:
+        key = self._store.episodes.key(uid, self._agent)
+        if key is None or self._store.episodes.is_forgotten(key):
+            return None
+        return self._store.experiences.read([key]).get(key)
+
+    def delete(self, memory_id: str) -> None:
+        """Erase an experience, or any other episode, as `Engram.forget` does.
+
+        Raises:
+            NotFound: No episode has this id, or it is not this agent's.
+            InvalidType: The id is no `str`.
+            Busy, StoreFull, Closed: The store cannot be written; nothing is erased.
+        """
+        missing = NotFound("there is no such memory", "it may be erased, or another agent's")
+        self._forget(memory_id, "memory_id", missing)
+
+    def insights(self) -> list[Experience]:
+        """Return what the trainer learned, in insertion order.
+
+        Insights that were merged into others, and those that were deleted, are left out.
+        """
         with self._store.reading():
-            stored = self._store.model()
-        embedder = self._the_embedder(stored)
-        parts = [(field, text) for field, text in enumerate(new.parts) if text.strip()]
-        parts = parts or [(0, "")]
-        vectors, counts = embed_documents(embedder, [text for _, text in parts])
-        fields = np.repeat(np.array([field for field, _ in parts], dtype=np.int64), counts)
-        return embedder, vectors, fields
+            keys = self._store.experiences.listed(self._agent, INSIGHT)
+            return list(self._store.experiences.read(keys).values())
+
+    def delete_insight(self, memory_id: str) -> None:
+        """Erase an insight.
+
+        Raises:
+            NotFound: No experience has this id, or it is not this agent's.
+            InvalidArgument: It is no insight.
+            InvalidType: The id is no `str`.
+            Busy, StoreFull, Closed: The store cannot be written; nothing is erased.
+        """
+        # What an experience is never changes, so its type may be read in a transaction before.
+        if self.get(memory_id).memory_type != INSIGHT:
+            message = f"memory {memory_id} is not an insight"
+            raise InvalidArgument(message)
+        self.delete(memory_id)
+
+    def status(self) -> ExperienceStatus:
+        """Return how much there is; costs time in how many experiences there are, not in bytes."""
+        with self._store.reading():
+            held = self._store.experiences.counts(self._agent)
+            facts = self._store.facts.count()
+        return ExperienceStatus(
+            memory_count=held.experiences - held.gone,
+            indexed_count=held.experiences - held.unindexed,
+            pending_judgments=held.pending,
+            index_size=held.episodes - held.unsearched,
+            waiting=held.waiting,
+            episodes=held.episodes,
+            facts=facts,
+            quarantined=held.quarantined,
+        )
+
+    def _embedded(self, new: NewExperience) -> _Embedded | None:
+        """Embed the parts of an experience; None where that fails.
+
+        Raises:
+            ModelMismatch: The embedder is not the one whose vectors the store holds.
+        """
+        embedder = self._usable_embedder()
+        if embedder is None:
+            return None
+        try:
+            parts = embed_parts(embedder, [new.texts])
+        except Exception:  # noqa: BLE001 - an embedder can raise anything, and the text is kept
+            return None
+        return _Embedded(embedder, parts.vectors, parts.fields)
+
+    def _usable_embedder(self) -> Embedder | None:
+        """Return the embedder of the store's model, None where there is no way to have it.
+
+        Raises:
+            ModelMismatch: The embedder is not the one whose vectors the store holds.
+        """
+        with self._store.reading():
+            model = self._store.model()
+        try:
+            embedder = self._the_embedder(model)
+            self._check_model(embedder, model)
+        except ModelMismatch:
+            raise
+        except Exception:  # noqa: BLE001 - a model can be missing, damaged, or fail to load
+            return None
+        return embedder
 
 
-def _part(value: object, argument: str) -> str:
+def experience_text(value: object, argument: str) -> str:
+    """Return a part of an experience, checked.
+
+    Raises:
+        InvalidType: It is no `str`.
+        InvalidArgument: It is no Unicode text, or has more than `MAX_BYTES`.
+    """
     given = arguments.text(value, argument)
     if len(given.encode()) > MAX_BYTES:
         message = f"{argument} exceeds maximum length of {MAX_BYTES} bytes"
+        raise InvalidArgument(message)
+    return given
+
+
+def origin_of(project: str | None, source_type: str, paths: Resolver) -> Origin:
+    """Return where an experience came from, and its project where that is an absolute path."""
+    is_path = project is not None and project.startswith("/")
+    return Origin(project=paths.canonical(project) if is_path else None, source_type=source_type)
+
+
+def one_of(value: object, known: tuple[str, ...], argument: str) -> str:
+    """Return a text that is one of those known.
+
+    Raises:
+        InvalidType: It is no `str`.
+        InvalidArgument: It is another one.
+    """
+    given = arguments.text(value, argument)
+    if given not in known:
+        message = f"{argument} must be one of {', '.join(known)}"
         raise InvalidArgument(message)
     return given

@@ -1,4 +1,4 @@
-"""What the calls about experiences return."""
+"""What the calls about experiences take and return."""
 
 from __future__ import annotations
 
@@ -18,6 +18,84 @@ class Stored:
     id: str
     indexed: bool
     deduplicated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedExperience:
+    """An experience as an export spells it; see `Experience`.
+
+    Attributes:
+        id: Its public id, 1 to 200 bytes.
+        memory_type: One of the types.
+        context: The situation.
+        action: What was done.
+        result: What came of it.
+        score: How useful it was found; 0 where it was not judged.
+        tags: Labels, in order.
+        project: Whose it is.
+        parent_id: The id of what it follows from, which may be missing.
+        source_ids: Of an insight: ids of what it rests on, separated by commas.
+        insight_type: Of an insight: "cluster", "temporal" or "causal".
+        created_at: ISO 8601, or any other text, which is kept and says no time.
+        updated_at: Likewise.
+        used_count: How often it was stored again.
+        last_used_at: When it was last, likewise; None: never.
+    """
+
+    id: str
+    memory_type: str
+    context: str
+    action: str
+    result: str
+    score: float
+    created_at: str
+    updated_at: str
+    used_count: int
+    tags: tuple[str, ...] = ()
+    project: str | None = None
+    parent_id: str | None = None
+    source_ids: str | None = None
+    insight_type: str | None = None
+    last_used_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import did.
+
+    Attributes:
+        imported: How many experiences were written.
+        skipped: How many were not, for their ids were taken.
+    """
+
+    imported: int
+    skipped: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExperienceStatus:
+    """How much there is, of what this instance sees.
+
+    Attributes:
+        memory_count: Experiences, insights and merged ones among them; neither those that
+            consolidation deleted nor quarantined ones.
+        indexed_count: Those of them that searches find by meaning.
+        pending_judgments: Episodes that searches returned and nobody judged.
+        index_size: Episodes, experiences or not, that searches by meaning go through.
+        waiting: Episodes whose texts wait to be embedded.
+        episodes: Episodes, experiences or not, hidden ones among them.
+        facts: Facts of the whole file.
+        quarantined: Episodes that are quarantined.
+    """
+
+    memory_count: int
+    indexed_count: int
+    pending_judgments: int
+    index_size: int
+    waiting: int
+    episodes: int
+    facts: int
+    quarantined: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,8 +92,11 @@ def _bounds(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the least and the most distance of a segment's episodes, by their codes."""
     rows = places.astype(np.uint32)
+    nearer, further = np.full(len(rows), np.inf), np.full(len(rows), np.inf)
     owners = segment.owners
     chunks = rows if owners is None else chunks_of(owners, rows)
+    if not len(chunks):
+        return nearer, further
     codes = codes_of_rows(segment, chunks)
     # So many results as there are rows: every row is one of them.
     found, products = code_candidates(*codes, *query.asked, chunks, None, None, len(chunks), 1.0)
@@ -104,7 +107,6 @@ def _bounds(
     lowest = np.maximum.reduceat(products - error, starts).astype(np.float64)
     least, most = (np.sqrt(np.maximum(0.0, 2.0 - 2.0 * bound)) for bound in (highest, lowest))
     present = np.searchsorted(rows, mine[starts])
-    nearer, further = np.full(len(rows), np.inf), np.full(len(rows), np.inf)
     nearer[present], further[present] = least, most
     return nearer, further
 

@@ -14,6 +14,7 @@ import numpy as np
 from engram.index import segment as segments
 from engram.index import words
 from engram.index.graphs import Graphs
+from engram.index.late import completed, without_vectors
 from engram.index.mapped import Damaged
 from engram.index.phrases import PhraseRows
 from engram.index.selection import LabelRows, Selection, Selector
@@ -149,6 +150,7 @@ class EpisodeIndex:
         if self.covered == 0:
             return None
         newer = 0
+        late: list[tuple[int, int]] = []
         for op, first, last in self.store.changes_after(self.covered):
             if op == "reembed":
                 model = self.store.model()
@@ -158,16 +160,39 @@ class EpisodeIndex:
                 return None
             if op == "observe":
                 newer += last - first + 1
-            elif op == "lifecycle":
-                self._hidden_to = 0
-            elif op == "relabel":
-                self._labels.forget(first, last)
-            elif op == "forget":
-                self.store.embeddings.forgotten(first, last)
-                for part in self.parts:
-                    if part.rows and part.first <= last and first <= part.last:
-                        part.forget(first, last)
+            elif op == "embed":
+                late.append((first, last))
+            else:
+                self._note(op, first, last)
+        if late:
+            self._complete(late)
         return newer
+
+    def _note(self, op: str, first: int, last: int) -> None:
+        """Apply a change of episodes that may be here, the keys `first` to `last`."""
+        if op == "lifecycle":
+            self._hidden_to = 0
+        elif op == "relabel":
+            self._labels.forget(first, last)
+        elif op == "forget":
+            self.store.embeddings.forgotten(first, last)
+            for part in self.parts:
+                if part.rows and part.first <= last and first <= part.last:
+                    part.forget(first, last)
+
+    def _complete(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Take over the vectors of episodes that are here and had none, in ranges of keys."""
+        for at, part in enumerate(self.parts):
+            bare = without_vectors(part, ranges)
+            found = self.store.embeddings.of(bare, self.model)
+            if not len(found.episodes):
+                continue
+            self.graphs.outdate(int(found.episodes[0]))
+            if isinstance(part, Tail):
+                part.embed(found)
+            else:
+                self.segments[at] = self.shelf.keep(completed(part, found))
+        self._parts_changed()
 
     def _extend(self, newer: int | None) -> None:
         """Read the episodes newer than the newest one here.

@@ -52,6 +52,7 @@ class Graphs:
         self.kept: dict[int, KeptGraph] = {}
         self._wanted: set[int] = set()
         self._ready: dict[int, tuple[ProximityGraph, int]] = {}
+        self._outdated = 0
 
     def due(self) -> int | None:
         """Return a partition whose graph is to be made, None when there is none."""
@@ -60,6 +61,13 @@ class Graphs:
     def drop_older(self, erased: int) -> None:
         """Keep no file of a graph made before an erasure: a graph holds whole vectors."""
         self.kept = {agent: one for agent, one in self.kept.items() if one.covered >= erased}
+
+    def outdate(self, first: int) -> None:
+        """Let go of graphs that lack vectors of episodes they should know, from a key on."""
+        self.kept = {agent: one for agent, one in self.kept.items() if one.watermark < first}
+        self._ready = {agent: one for agent, one in self._ready.items() if one[1] < first}
+        # Those too that are being made.
+        self._outdated += 1
 
     def want(self, index: EpisodeIndex, agent: int, vectors: int) -> None:
         """Ask for the graph of a partition, if it pays and there is room for it.
@@ -100,7 +108,7 @@ class Graphs:
             index.refresh()
             kept = self.kept.get(agent)
             labels, watermark, model = _labels(index, agent), index.tail.last, index.model
-            covered = index.covered
+            covered, outdated = index.covered, self._outdated
         graph = None if kept is None else index.shelf.graph(kept.identity)
         if kept is not None and graph is not None:
             watermark = kept.watermark
@@ -109,11 +117,13 @@ class Graphs:
             graph = ProximityGraph.build(model.dim, labels, vectors, stop=stop)
             identity = None if graph is None else index.shelf.keep_graph(graph)
             if identity is not None:
-                self.kept[agent] = KeptGraph(identity, watermark, covered)
+                kept = KeptGraph(identity, watermark, covered)
         with index.store.reading():
             self._wanted.discard(agent)
-            if graph is not None:
+            if graph is not None and outdated == self._outdated:
                 self._ready[agent] = graph, watermark
+                if kept is not None:
+                    self.kept[agent] = kept
 
 
 def _labels(index: EpisodeIndex, agent: int) -> NDArray[np.int64]:

@@ -99,6 +99,16 @@ class Tail:
         self.last = int(columns.keys[-1])
         self.documents += len(columns.keys)
 
+    def embed(self, late: VectorBatch) -> None:
+        """Take over vectors of episodes that are here and have none yet."""
+        owners = np.concatenate((self["owners"], np.searchsorted(self.keys, late.episodes)))
+        order = np.argsort(owners, kind="stable")
+        vectors = np.concatenate((self.vectors, late.vectors))[order]
+        for name, values in (("owners", owners[order].astype(np.uint32)), ("vectors", vectors)):
+            self._columns[name] = _Column(values[:0])
+            self._columns[name].extend(values)
+        self._single = np.array_equal(self["owners"], np.arange(self.rows))
+
     def read_words(
         self, read: Callable[[int, int], Sequence[bytes]], tokenize: Callable[[bytes], list[str]]
     ) -> None:

@@ -6,7 +6,7 @@ from engram.llm.anthropic import AnthropicAdapter
 from engram.llm.compatible import DeepSeekAdapter, KimiAdapter, QwenAdapter
 from engram.llm.gemini import GeminiAdapter
 from engram.llm.openai import OpenAIAdapter
-from engram.llm.protocol import LLMAdapter
+from engram.llm.protocol import DuplicateJudge, LLMAdapter, MemoryJudge
 from engram.llm.replies import MAX_EXTRACTED_CONFIDENCE, confidence
 from engram.llm.stub import StubLLMAdapter
 
@@ -14,9 +14,11 @@ __all__ = [
     "MAX_EXTRACTED_CONFIDENCE",
     "AnthropicAdapter",
     "DeepSeekAdapter",
+    "DuplicateJudge",
     "GeminiAdapter",
     "KimiAdapter",
     "LLMAdapter",
+    "MemoryJudge",
     "OpenAIAdapter",
     "QwenAdapter",
     "StubLLMAdapter",

@@ -17,19 +17,30 @@ from engram.errors import (
     LLMReplyError,
     MissingExtra,
 )
-from engram.llm.prompts import FACT_SYSTEM, SUMMARY_SYSTEM, fact_prompt, summary_prompt
-from engram.llm.replies import parse_facts, parse_summary
+from engram.llm.prompts import (
+    DUPLICATE_SYSTEM,
+    FACT_SYSTEM,
+    JUDGE_SYSTEM,
+    SUMMARY_SYSTEM,
+    duplicate_prompt,
+    fact_prompt,
+    judge_prompt,
+    summary_prompt,
+)
+from engram.llm.replies import parse_duplicates, parse_facts, parse_judgement, parse_summary
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     from engram.llm.replies import Reply
-    from engram.models import Episode
+    from engram.models import Episode, Experience
 
 __all__ = ["CallOptions", "ChatAdapter", "Request", "missing_key", "refusal"]
 
 FACT_TOKENS = 1024
 SUMMARY_TOKENS = 512
+JUDGEMENT_TOKENS = 512
+DUPLICATE_TOKENS = 16
 TOKENS_PER_OBSERVATION = 160
 """About three facts with their keys; a window that needs more is asked for in halves."""
 
@@ -166,6 +177,37 @@ class ChatAdapter(ABC):
         if not reply.complete:
             raise _cut_off()
         return parse_summary(reply.text), tokens
+
+    def judge_memory(self, query: str, text: str) -> tuple[float, str]:
+        """Return how useful a memory is for a query, 0 to 1, and why.
+
+        Args:
+            query: What was asked; a blank one asks how useful the memory is at all.
+            text: What the memory says.
+
+        Raises:
+            LLMReplyError: The reply is cut off, refused, or not in the form asked for.
+            LLMCallError: The call failed, after its retries.
+            MissingExtra: The SDK is not installed.
+            InvalidArgument: There is no API key.
+        """
+        reply, _ = self._ask(JUDGE_SYSTEM, judge_prompt(query, text), JUDGEMENT_TOKENS)
+        if not reply.complete:
+            raise _cut_off()
+        return parse_judgement(reply.text)
+
+    def are_duplicates(self, first: Experience, second: Experience) -> tuple[bool, int]:
+        """Say whether two experiences say the same, and return the tokens that cost.
+
+        Raises:
+            LLMReplyError: The model refuses to answer.
+            LLMCallError: The call failed, after its retries.
+            MissingExtra: The SDK is not installed.
+            InvalidArgument: There is no API key.
+        """
+        prompt = duplicate_prompt(first, second)
+        reply, tokens = self._ask(DUPLICATE_SYSTEM, prompt, DUPLICATE_TOKENS)
+        return parse_duplicates(reply.text), tokens
 
     def close(self) -> None:
         """Close the connections to the provider; the next call opens new ones."""

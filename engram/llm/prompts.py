@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from engram.models import Episode
+    from engram.models import Episode, Experience
 
 __all__ = [
+    "DUPLICATE_SYSTEM",
     "FACT_ARRAY",
     "FACT_OBJECT",
     "FACT_SYSTEM",
+    "JUDGE_SYSTEM",
     "SUMMARY_SYSTEM",
+    "duplicate_prompt",
     "escape",
     "fact_prompt",
+    "judge_prompt",
     "printable",
     "summary_prompt",
     "unescape",
@@ -47,6 +51,25 @@ You summarise observations in one plain paragraph that keeps names, dates, numbe
 {_DATA_RULE}
 
 Answer with the paragraph and nothing else: no heading, no list, no markup."""
+
+JUDGE_SYSTEM = f"""\
+You judge how useful a memory is. The observation with idx 1 is the memory: a situation, what was
+done in it, and what came of that. If there is one with idx 2, it is the question that the memory
+should help with.
+
+{_DATA_RULE}
+
+Answer with a bare JSON object and nothing else, no prose and no code fence. Its keys are score (a
+number from 0, of no use, to 1, just what is needed) and reason (one short sentence)."""
+
+DUPLICATE_SYSTEM = f"""\
+You decide whether two observations record the same experience, so that one of them can be put
+away and nothing is lost: the same situation, the same action and the same result, however they
+are worded. They do not where one says something that the other lacks or says otherwise.
+
+{_DATA_RULE}
+
+Answer with one word and nothing else: MERGE if they record the same, KEEP if not or in doubt."""
 
 _FACT = {
     "type": "object",
@@ -95,18 +118,36 @@ def unescape(text: str) -> str:
 
 def fact_prompt(episodes: Iterable[Episode]) -> str:
     """Return the request for the facts of the episodes, numbered from 1."""
-    return _prompt("Extract the facts from these observations.", episodes)
+    return _prompt("Extract the facts from these observations.", _contents(episodes))
 
 
 def summary_prompt(episodes: Iterable[Episode]) -> str:
     """Return the request for one summary of the episodes."""
-    return _prompt("Summarise these observations.", episodes)
+    return _prompt("Summarise these observations.", _contents(episodes))
 
 
-def _prompt(instruction: str, episodes: Iterable[Episode]) -> str:
+def judge_prompt(query: str, text: str) -> str:
+    """Return the request to judge a memory by its text, for a query unless that is blank."""
+    return _prompt("Judge this memory.", [text, query] if query.strip() else [text])
+
+
+def duplicate_prompt(first: Experience, second: Experience) -> str:
+    """Return the question whether two experiences say the same."""
+    texts = (
+        f"context: {one.context}\naction: {one.action}\nresult: {one.result}"
+        for one in (first, second)
+    )
+    return _prompt("Do these observations record the same?", texts)
+
+
+def _contents(episodes: Iterable[Episode]) -> Iterable[str]:
     # Only the content: actors, tags and agent ids would be more text from nobody knows where.
+    return (episode.content for episode in episodes)
+
+
+def _prompt(instruction: str, texts: Iterable[str]) -> str:
     blocks = (
-        f'<observation idx="{number}">{escape(episode.content)}</observation>'
-        for number, episode in enumerate(episodes, 1)
+        f'<observation idx="{number}">{escape(text)}</observation>'
+        for number, text in enumerate(texts, 1)
     )
     return "\n".join((instruction, *blocks))

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from typing import Any
 
-    from engram.models import Episode
+    from engram.models import Episode, Experience
 
-__all__ = ["LLMAdapter"]
+__all__ = ["DuplicateJudge", "LLMAdapter", "MemoryJudge"]
 
 
 @runtime_checkable
@@ -28,3 +28,24 @@ class LLMAdapter(Protocol):
 
     def summarise(self, episodes: list[Episode]) -> tuple[str, int]:
         """Return one paragraph that says what the episodes say, and the tokens that cost."""
+
+
+@runtime_checkable
+class MemoryJudge(Protocol):
+    """A language model that can also say how useful a memory is; every adapter of engram can."""
+
+    def judge_memory(self, query: str, text: str) -> tuple[float, str]:
+        """Return how useful a memory is for a query, 0 to 1, and why.
+
+        Args:
+            query: What was asked; "" if that is not known.
+            text: What the memory says.
+        """
+
+
+@runtime_checkable
+class DuplicateJudge(Protocol):
+    """A language model that can tell whether two experiences are one."""
+
+    def are_duplicates(self, first: Experience, second: Experience) -> tuple[bool, int]:
+        """Say whether two experiences say the same, and return the tokens that cost."""

@@ -9,6 +9,7 @@ import contextlib
 import json
 import logging
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +18,13 @@ from engram.llm.prompts import printable, unescape
 
 __all__ = [
     "MAX_EXTRACTED_CONFIDENCE",
+    "MAX_REASON_LENGTH",
     "MAX_TERM_LENGTH",
     "Reply",
     "confidence",
+    "parse_duplicates",
     "parse_facts",
+    "parse_judgement",
     "parse_summary",
     "token_count",
 ]
@@ -29,10 +33,13 @@ MAX_EXTRACTED_CONFIDENCE = 0.95
 """An injected fact is never absolute truth: more than this is for what people assert themselves."""
 MAX_TERM_LENGTH = 1_000
 """Characters in a subject, predicate or object; a longer one is no noun phrase."""
+MAX_REASON_LENGTH = 1_000
+"""Characters in the reason for a judgement; what is longer is cut."""
 
 _DEFAULT_CONFIDENCE = 0.5
 _MAX_TOKENS = 2**53 - 1  # a bogus count must not overflow the column that sums them
 _TERMS = ("subject", "predicate", "object")
+_FIRST_WORD = re.compile(r"\w+")
 _logger = logging.getLogger(__name__)
 
 
@@ -113,10 +120,36 @@ def parse_summary(text: str) -> str:
     return summary
 
 
+def parse_judgement(text: str) -> tuple[float, str]:
+    """Return the score in a reply, 0 to 1, and the reason, "" where it has none.
+
+    Args:
+        text: A JSON object with `score` and `reason`; a code fence around it is ignored.
+
+    Raises:
+        LLMReplyError: The reply is not in the form asked for.
+    """
+    answer = _decoded(text)
+    score = answer.get("score") if isinstance(answer, dict) else None
+    if (
+        isinstance(score, bool)
+        or not isinstance(score, (int, float))
+        or not -math.inf < score < math.inf
+    ):
+        message = "the model's reply is not a JSON object with a score"
+        raise LLMReplyError(message)
+    reason = answer.get("reason")
+    said = printable(unescape(reason)).strip() if isinstance(reason, str) else ""
+    return float(min(max(score, 0), 1)), said[:MAX_REASON_LENGTH]
+
+
+def parse_duplicates(text: str) -> bool:
+    """Return whether a reply's first word says to merge two experiences; anything else does not."""
+    found = _FIRST_WORD.search(text)
+    return found is not None and found[0].casefold() == "merge"
+
+
 def _items(text: str) -> list[object]:
-    text = text.strip()
-    if text.startswith("```"):
-        text = text.partition("\n")[2].rstrip("`")
     answer = _decoded(text)
     if isinstance(answer, dict):
         answer = answer.get("facts")
@@ -126,7 +159,10 @@ def _items(text: str) -> list[object]:
     return answer
 
 
-def _decoded(text: str) -> object:
+def _decoded(text: str) -> Any:
+    text = text.strip()
+    if text.startswith("```"):
+        text = text.partition("\n")[2].rstrip("`")
     # The decoder's error holds the reply, so ours is raised outside its handler and has no context.
     with contextlib.suppress(ValueError, RecursionError):
         return json.loads(text)

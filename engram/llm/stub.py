@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from engram.models import Episode
+    from engram.models import Episode, Experience
 
 __all__ = ["StubLLMAdapter"]
 
@@ -21,6 +21,8 @@ class StubLLMAdapter:
         facts: What `extract_facts` returns a copy of; None is no facts.
         tokens: What each call costs.
         summary: What `summarise` returns.
+        judgement: What `judge_memory` returns.
+        duplicates: Whether `are_duplicates` says that two experiences say the same.
     """
 
     model_name = "stub"
@@ -30,10 +32,15 @@ class StubLLMAdapter:
         facts: Iterable[dict[str, Any]] | None = None,
         tokens: int = 0,
         summary: str = "Stub summary.",
+        *,
+        judgement: tuple[float, str] = (0.5, "Stub judgement."),
+        duplicates: bool = False,
     ) -> None:
         self._facts = list(facts or ())
         self._tokens = tokens
         self._summary = summary
+        self._judgement = judgement
+        self._duplicates = duplicates
 
     def extract_facts(self, episodes: list[Episode]) -> tuple[list[dict[str, Any]], int]:
         """Return a copy of the facts, and the tokens."""
@@ -42,3 +49,11 @@ class StubLLMAdapter:
     def summarise(self, episodes: list[Episode]) -> tuple[str, int]:
         """Return the summary, and the tokens."""
         return self._summary, self._tokens
+
+    def judge_memory(self, query: str, text: str) -> tuple[float, str]:
+        """Return the judgement."""
+        return self._judgement
+
+    def are_duplicates(self, first: Experience, second: Experience) -> tuple[bool, int]:
+        """Return whether they are, and the tokens."""
+        return self._duplicates, self._tokens

@@ -35,7 +35,8 @@ class Query:
 
     Attributes:
         text: What was asked.
-        vector: float32[dim], unit length, rounded as stored vectors are.
+        vector: float32[dim], unit length, rounded as stored vectors are; empty where the store has
+            none.
         k: How many results at most.
         mode: One of `MODES`.
         accuracy: One of `engram.index.ACCURACIES`.
@@ -73,17 +74,26 @@ class _Ranking:
 
 
 def recall(
-    store: Store, index: EpisodeIndex, adjacency: Adjacency, query: Query
+    store: Store, index: EpisodeIndex | None, adjacency: Adjacency, query: Query
 ) -> tuple[list[SearchResult], list[int]]:
     """Return the best episodes for a query, best first, and their keys.
 
     Runs inside the caller's transaction, whose snapshot both sides and the rows come from.
 
+    Args:
+        store: The store.
+        index: The index of its episodes; None while none of them is embedded.
+        adjacency: Its entity graph.
+        query: What is asked, and how.
+
     Returns:
         min(k, matches) results: every filter applies before the choice. Ties are in insertion
         order, so the same store and query give the same answer.
     """
-    ranking = refreshed(index, lambda: _RANKINGS[query.mode](store, index, adjacency, query))
+    if index is None:
+        ranking = _by_words(store, query)
+    else:
+        ranking = refreshed(index, lambda: _RANKINGS[query.mode](store, index, adjacency, query))
     store.embeddings.refuse_damage()
     kept = len(ranking.scores)
     if query.min_score is not None:
@@ -142,6 +152,21 @@ def _by_both(_: Store, index: EpisodeIndex, __: Adjacency, query: Query) -> _Ran
         known.update(zip(others, true_distances(index, query.vector, keys).tolist(), strict=True))
     distances = np.array([known[key] for key in episodes.tolist()], dtype=np.float64)
     return _Ranking(episodes, scores, distances, near.certificate)
+
+
+def _by_words(store: Store, query: Query) -> _Ranking:
+    """Rank by words alone where that is asked for and no episode is embedded yet."""
+    none = np.empty(0, dtype=np.int64), np.empty(0)
+    matches = none
+    if query.mode == "hybrid":
+        matches = store.text.search(query.text, query.allowed, query.k)
+    episodes, scores = blend(*none, *matches, query.vector_weight, query.text_weight, query.k)
+    count = store.episodes.count(query.allowed)
+    reason = f"{count} episodes match: none of them is embedded yet"
+    certificate = Certificate(
+        query.accuracy, "scan", exact=True, matching=count, considered=0, reason=reason
+    )
+    return _Ranking(episodes, scores, np.full(len(episodes), np.inf), certificate)
 
 
 def _by_association(

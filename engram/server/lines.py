@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 __all__ = ["PIECE", "Lines", "Room"]
 
 PIECE: Final = 65_536
-"""Bytes read at once."""
+"""Bytes read at once, and what a line may have whatever others keep the server busy with."""
 
 _LARGEST_AT_ONCE: Final = 4
 """How many lines of the largest size there is room for at the same time."""
@@ -18,6 +18,8 @@ _LARGEST_AT_ONCE: Final = 4
 
 class Room:
     """What the server keeps of lines that are not answered yet, of all clients together.
+
+    Only what a line has beyond its first `PIECE` bytes counts: nobody is in the way of small ones.
 
     Args:
         max_line_bytes: What one line may have, its newline not counted.
@@ -76,7 +78,7 @@ class Lines:
                     break
             begun = True
             part, ended = self._part()
-            fits = fits and self._takes(len(part))
+            fits = fits and self._fits(len(line) + len(part))
             if fits:
                 line += part
             elif line:
@@ -91,10 +93,12 @@ class Lines:
         self._room.give_back(self._taken)
         self._taken = 0
 
-    def _takes(self, size: int) -> bool:
-        if self._taken + size > self._room.max_line_bytes or not self._room.take(size):
+    def _fits(self, length: int) -> bool:
+        """Return whether there is room for a line of so many bytes, of which the last are new."""
+        new = max(0, length - PIECE) - self._taken
+        if length > self._room.max_line_bytes or not self._room.take(new):
             return False
-        self._taken += size
+        self._taken += new
         return True
 
     def _part(self) -> tuple[bytes, bool]:

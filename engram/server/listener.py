@@ -95,34 +95,30 @@ class Listener:
 
     async def _serve_client(self, client: socket.socket) -> None:
         try:
-            reader, writer = await asyncio.open_unix_connection(sock=client, limit=PIECE)
-        except BaseException:
-            client.close()
-            raise
-        lines = Lines(reader, self._room)
-        try:
-            await self._converse(lines, writer)
+            with client:
+                reader, writer = await asyncio.open_unix_connection(sock=client, limit=PIECE)
+                await self._converse(Lines(reader, self._room), writer)
         except (EOFError, OSError):  # it has no more to say, is gone, or reads nothing
             pass
         except Exception as error:  # noqa: BLE001 - that is no reason to fail the others
             report(error)
-        finally:
-            lines.close()
-            # What was sent has left this process: nothing is lost.
-            writer.transport.abort()
 
     async def _converse(self, lines: Lines, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - for the type
         # The next line is not looked at before the last byte of this reply has left.
         writer.transport.set_write_buffer_limits(high=0)
-        while not self._stopping:
-            self._clients[task] = False
-            line = await lines.next()
-            self._clients[task] = True
-            writer.write(await self._workers.answer(line))
-            del line
-            await self._send(writer)
+        try:
+            while not self._stopping:
+                self._clients[task] = False
+                line = await lines.next()
+                self._clients[task] = True
+                writer.write(await self._workers.answer(line))
+                await self._send(writer)
+        finally:
+            lines.close()
+            # What was sent has left this process: nothing is lost.
+            writer.transport.abort()
 
     async def _send(self, writer: asyncio.StreamWriter) -> None:
         """Wait until all that was written has left.

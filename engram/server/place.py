@@ -42,15 +42,15 @@ def claimed(path: Path) -> Iterator[None]:
     if length > MAX_PATH_BYTES:
         message = f"init failed: the socket's path has {length} bytes, of {MAX_PATH_BYTES} allowed"
         raise Failure(INIT_FAILED, message)
-    try:
+    with _explained("the socket's folder cannot be used"):
         _make_folder(path.parent)
         lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    except OSError as error:
-        raise _failure("the socket's folder cannot be used", error) from None
     # The file stays: who would remove it might remove the lock of the next one.
     try:
-        _lock(lock)
-        _clear(path)
+        with _explained("the socket's lock cannot be taken"):
+            _lock(lock)
+        with _explained("the old socket cannot be removed"):
+            _clear(path)
         yield
     finally:
         os.close(lock)
@@ -65,17 +65,16 @@ def bound(path: Path) -> Iterator[socket.socket]:
     """
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with listening:
-        mask = os.umask(0o177)
-        try:
-            listening.bind(os.fspath(path))
+        with _explained("the socket cannot be made"):
+            mask = os.umask(0o177)
+            try:
+                listening.bind(os.fspath(path))
+            finally:
+                os.umask(mask)
             path.chmod(0o600)
+            ours = path.lstat()
             listening.listen(_BACKLOG)
-        except OSError as error:
-            raise _failure("the socket cannot be made", error) from None
-        finally:
-            os.umask(mask)
-        listening.setblocking(False)
-        ours = path.lstat()
+        listening.settimeout(0)
         try:
             yield listening
         finally:
@@ -96,8 +95,6 @@ def _lock(lock: int) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise _running() from None
-    except OSError as error:
-        raise _failure("the socket's lock cannot be taken", error) from None
 
 
 def _clear(path: Path) -> None:
@@ -107,15 +104,15 @@ def _clear(path: Path) -> None:
         Failure: It is alive, or it is no socket.
     """
     try:
-        if not stat.S_ISSOCK(path.lstat().st_mode):
-            raise Failure(SOCKET, "socket error: something that is no socket lies in its place")
-        if not _is_dead(path):
-            raise _running()
-        path.unlink()
+        mode = path.lstat().st_mode
     except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise _failure("the old socket cannot be removed", error) from None
+        return
+    if not stat.S_ISSOCK(mode):
+        message = "socket error: something that is no socket lies in its place"
+        raise Failure(SOCKET, message)
+    if not _is_dead(path):
+        raise _running()
+    path.unlink()
 
 
 def _is_dead(path: Path) -> bool:
@@ -134,6 +131,12 @@ def _running() -> Failure:
     return Failure(SOCKET, "socket error: a server is already running")
 
 
-def _failure(what: str, error: OSError) -> Failure:
-    kind = errno.errorcode.get(error.errno or 0, type(error).__name__)
-    return Failure(SOCKET, f"socket error: {what}: {kind}")
+@contextmanager
+def _explained(what: str) -> Iterator[None]:
+    """Have an error of the system end as a failure that says what could not be done."""
+    try:
+        yield
+    except OSError as error:
+        kind = errno.errorcode.get(error.errno or 0, type(error).__name__)
+        message = f"socket error: {what}: {kind}"
+        raise Failure(SOCKET, message) from None

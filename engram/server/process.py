@@ -103,8 +103,14 @@ async def _serve(listening: socket.socket, listener: Listener) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    loop.set_exception_handler(_unforeseen)
     say("ready")
     await listener.serve(listening, stop, _GRACE)
+
+
+def _unforeseen(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+    error = context.get("exception")
+    report(error if isinstance(error, Exception) else RuntimeError())
 
 
 def _closed(methods: Methods, workers: Workers) -> bool:

@@ -131,7 +131,7 @@ class Workers:
 
     async def _read(self, line: bytearray | None) -> Request:
         if line is None:
-            message = f"a line may have {self._limits.max_line_bytes} bytes"
+            message = "there is no room for a line so long"
             raise frames.UnreadableLineError(message)
         if len(line) <= PIECE:
             return frames.decode(line)

@@ -10,9 +10,20 @@ if TYPE_CHECKING:
     from engram.storage.connection import MEMORY
     from engram.storage.embeddings import VectorBatch, as_stored
     from engram.storage.episodes import NewEpisode, Origin
-    from engram.storage.experiences import MEMORY_TYPES, NewExperience
+    from engram.storage.experiences import (
+        INSIGHT,
+        INSIGHT_TYPES,
+        MEMORY_TYPES,
+        NewExperience,
+        Outline,
+        Texts,
+        texts_of,
+        wire_time,
+    )
     from engram.storage.fact_records import Evidence, FactSource, NewFact
+    from engram.storage.feedback import RoutedSearch
     from engram.storage.filters import EpisodeFilter
+    from engram.storage.folding import folded
     from engram.storage.graph import Edges
     from engram.storage.memories import Memory
     from engram.storage.old_store import read_old_store
@@ -23,6 +34,8 @@ if TYPE_CHECKING:
     from engram.storage.text import Phrase
 
 __all__ = [
+    "INSIGHT",
+    "INSIGHT_TYPES",
     "KINDS",
     "MEMORY",
     "MEMORY_TYPES",
@@ -38,16 +51,22 @@ __all__ = [
     "NewExperience",
     "NewFact",
     "Origin",
+    "Outline",
     "Phrase",
     "Record",
     "RecordReader",
     "RecordWriter",
+    "RoutedSearch",
     "Store",
+    "Texts",
     "Traces",
     "VectorBatch",
     "as_stored",
+    "folded",
     "origins",
     "read_old_store",
+    "texts_of",
+    "wire_time",
 ]
 
 # Loaded at first use: most of it brings NumPy, and a ledger needs none of that.
@@ -60,12 +79,20 @@ _LAZY = {
     "as_stored": "engram.storage.embeddings",
     "NewEpisode": "engram.storage.episodes",
     "Origin": "engram.storage.episodes",
+    "INSIGHT": "engram.storage.experiences",
+    "INSIGHT_TYPES": "engram.storage.experiences",
     "MEMORY_TYPES": "engram.storage.experiences",
     "NewExperience": "engram.storage.experiences",
+    "wire_time": "engram.storage.experiences",
+    "Outline": "engram.storage.experiences",
+    "Texts": "engram.storage.experiences",
+    "texts_of": "engram.storage.experiences",
     "Evidence": "engram.storage.fact_records",
     "FactSource": "engram.storage.fact_records",
     "NewFact": "engram.storage.fact_records",
+    "RoutedSearch": "engram.storage.feedback",
     "EpisodeFilter": "engram.storage.filters",
+    "folded": "engram.storage.folding",
     "Edges": "engram.storage.graph",
     "Memory": "engram.storage.memories",
     "read_old_store": "engram.storage.old_store",

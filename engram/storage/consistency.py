@@ -93,12 +93,24 @@ class Consistency:
 
     def _vectors(self) -> Iterator[str]:
         model = self._models.current()
+        # Texts that wait to be embedded need neither.
+        bare = "e.id NOT IN (SELECT episode FROM unembedded)"
         if model is None:
-            if self._connection.execute("SELECT EXISTS (SELECT 1 FROM episode)").get:
+            if self._connection.execute(
+                f"SELECT EXISTS (SELECT 1 FROM episode AS e WHERE {bare})"  # noqa: S608
+            ).get:
                 yield "there are episodes and no embedding model"
             return
-        if number := self._embeddings.count_missing(model.id):
-            yield f"{number} episodes have no vectors of the store's model"
+        with_vectors = "EXISTS (SELECT 1 FROM embedding WHERE episode = e.id AND model = ?)"
+        for condition, problem in (
+            (f"{bare} AND NOT {with_vectors}", "episodes have no vectors of the store's model"),
+            (f"NOT {bare} AND {with_vectors}", "episodes wait to be embedded and have vectors"),
+        ):
+            if number := self._connection.execute(
+                f"SELECT count(*) FROM episode AS e WHERE {condition}",  # noqa: S608
+                (model.id,),
+            ).get:
+                yield f"{number} {problem}"
         for _ in self._embeddings.between(0, _EVERY_KEY, model):
             pass
         if number := len(self._embeddings.damaged):

@@ -14,6 +14,7 @@ import apsw
 import numpy as np
 
 from engram.errors import CorruptStore
+from engram.storage.experiences import texts_of
 from engram.vectors import normalise
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from engram.models import StoredModel
     from engram.storage.connection import Connection
+    from engram.storage.experiences import Texts
 
 _STORED = np.dtype("<f2")
 _BATCH = 8192
@@ -73,16 +75,18 @@ class Embeddings:
             vectors: float32[m, dim], the chunks of all episodes in order.
             counts: int64[n], how many chunks each episode has; they sum to m.
             model: The model that made them.
-            fields: int64[m], which part of an experience each chunk is of; None: of no experience.
+            fields: int64[m], which part of an experience each chunk is of, -1: of none; None is
+                that for all.
         """
         owners = np.repeat(np.asarray(episodes, dtype=np.int64), counts)
         ends = np.cumsum(counts)
         chunks = np.arange(len(owners)) - np.repeat(ends - counts, counts)
         size = vectors.shape[1] * _STORED.itemsize
         stored = vectors.astype(_STORED).tobytes()
-        parts = [None] * len(owners) if fields is None else fields.tolist()
+        parts = [-1] * len(owners) if fields is None else fields.tolist()
         self._connection.executemany(
-            "INSERT INTO embedding (episode, chunk, model, vector, field) VALUES (?, ?, ?, ?, ?)",
+            "INSERT INTO embedding (episode, chunk, model, vector, field)"
+            " VALUES (?, ?, ?, ?, nullif(?, -1))",
             (
                 (owner, chunk, model, stored[at * size : (at + 1) * size], part)
                 for at, (owner, chunk, part) in enumerate(
@@ -91,14 +95,70 @@ class Embeddings:
             ),
         )
 
-    def missing(self, model: int, after: int, limit: int) -> list[tuple[int, str]]:
-        """Return the first episodes after a key that lack the model's vectors, with their texts."""
-        rows = self._connection.execute(
-            "SELECT id, content FROM episode AS e WHERE id > ? AND NOT EXISTS"
-            " (SELECT 1 FROM embedding WHERE episode = e.id AND model = ?) ORDER BY id LIMIT ?",
-            (after, model, limit),
+    def wait(self, episodes: Sequence[int]) -> None:
+        """Note of new episodes, by their keys, that their texts wait to be embedded."""
+        self._connection.executemany("INSERT INTO unembedded VALUES (?)", ((k,) for k in episodes))
+
+    def waiting(self, limit: int) -> list[tuple[int, Texts]]:
+        """Return the first episodes whose texts wait to be embedded, with these."""
+        return self._with_texts("e.id IN (SELECT episode FROM unembedded)", (), limit)
+
+    def add_late(
+        self,
+        episodes: NDArray[np.int64],
+        vectors: NDArray[np.float32],
+        counts: NDArray[np.int64],
+        model: int,
+        fields: NDArray[np.int64],
+    ) -> list[int]:
+        """Store the vectors of episodes that wait for them and return which these were, by key.
+
+        Left out are those that were erased meanwhile, or got theirs. The arguments are those of
+        `add`.
+        """
+        rows: list[Any] = []
+        if len(episodes):
+            rows = self._connection.execute(
+                "SELECT u.episode, EXISTS (SELECT 1 FROM embedding AS v WHERE v.episode = u.episode"
+                " AND v.model = ?) FROM carray(?) AS k"
+                " CROSS JOIN unembedded AS u ON u.episode = k.value",
+                (model, apsw.carray(episodes)),
+            ).fetchall()
+        # A re-embedding that somebody's first write overtook may have been here.
+        lacking = np.isin(episodes, [key for key, embedded in rows if not embedded])
+        chunks = np.repeat(lacking, counts)
+        self.add(
+            episodes[lacking].tolist(), vectors[chunks], counts[lacking], model, fields[chunks]
         )
-        return [(key, text) for key, text in rows]
+        self._connection.executemany(
+            "DELETE FROM unembedded WHERE episode = ?", ((key,) for key, _ in rows)
+        )
+        return [key for key, _ in rows]
+
+    def nothing_waits(self) -> None:
+        """Note that every episode has vectors now."""
+        self._connection.execute("DELETE FROM unembedded")
+
+    def missing(self, model: int, after: int, limit: int) -> list[tuple[int, Texts]]:
+        """Return the first episodes after a key that lack the model's vectors, with their texts."""
+        lacking = (
+            "e.id > ? AND NOT EXISTS (SELECT 1 FROM embedding WHERE episode = e.id AND model = ?)"
+        )
+        return self._with_texts(lacking, (after, model), limit)
+
+    def _with_texts(
+        self, condition: str, bindings: tuple[int, ...], limit: int
+    ) -> list[tuple[int, Texts]]:
+        rows = self._connection.execute(
+            "SELECT e.id, e.content, x.context_bytes, x.action_bytes FROM episode AS e"  # noqa: S608
+            f" LEFT JOIN experience AS x ON x.episode = e.id WHERE {condition}"
+            " ORDER BY e.id LIMIT ?",
+            (*bindings, limit),
+        )
+        return [
+            (key, texts_of(content, None if context is None else (context, action)))
+            for key, content, context, action in rows
+        ]
 
     def count_missing(self, model: int) -> int:
         """Return how many episodes lack the model's vectors."""

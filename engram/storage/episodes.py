@@ -157,11 +157,12 @@ class Episodes:
         Neither may anybody see one that is forgotten and not erased.
         """
         key = self.key(uid, agent)
-        if key is None or self._is_forgotten(key):
+        if key is None or self.is_forgotten(key):
             return None
         return self.fetch(np.array([key], dtype=np.int64))[0]
 
-    def _is_forgotten(self, key: int) -> bool:
+    def is_forgotten(self, key: int) -> bool:
+        """Return whether an episode that is there is forgotten and not erased."""
         found: int = self._connection.execute(
             "SELECT forgotten_at IS NOT NULL FROM episode WHERE id = ?", (key,)
         ).get

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from engram.storage import uids
+from engram.storage.dependents import ABSORBED
 from engram.storage.folding import folded, mentions
 from engram.storage.segment import match_every_term
 
@@ -37,6 +38,13 @@ _COUNTED = {
         "session_checkpoint",
         "check_observation",
         "lifecycle_change",
+        "experience",
+        "judgement",
+        "shown",
+        "recommendation",
+        "consolidation_step",
+        "metric",
+        "artifact",
     )
 } | {"query": "SELECT count(query) FROM recall_log"}
 
@@ -57,7 +65,12 @@ _SWEPT = {
         f" {_SAYS.format('source_refs')})"
     ),
     "lifecycle_change": "concat_ws(char(10), action, reason)",
+    "consolidation_step": (f"concat_ws(char(10), reason, performed_by, {_SAYS.format('before')})"),
+    "recommendation": "concat_ws(char(10), action, reasoning)",
+    "metric": "name",
+    "artifact": "path",
 }
+_BESIDE_EXPERIENCE = f"concat_ws(char(10), project, source_ids, {_SAYS.format('given_times')})"
 _NAMED = "(SELECT value FROM json_each(:names))"
 _GONE = "(SELECT value FROM json_each(:episodes))"
 _FACTS_ABOUT = (
@@ -105,7 +118,7 @@ class EntityErasure:
         changes: Changes,
         facts: Facts,
         access: AccessLog,
-        remove_episodes: Callable[[list[int], int], None],
+        remove_episodes: Callable[[list[int], int], object],
     ) -> None:
         self._connection = connection
         self._changes = changes
@@ -123,7 +136,7 @@ class EntityErasure:
         """
         before = self._count()
         entities, names = self._names(name)
-        episodes = self._with_summaries(self._episodes(names, sweep=content_sweep))
+        episodes = self._with_dependents(self._episodes(names, sweep=content_sweep))
         facts = self._facts_to_go(names, episodes, sweep=content_sweep)
         erased = self._ids("episode", episodes), self._ids("fact", facts)
         for fact in facts:
@@ -145,7 +158,7 @@ class EntityErasure:
         return Erased(*erased, {table: lost for table, lost in removed.items() if lost})
 
     def _sweep(self, names: Sequence[str], now: int) -> None:
-        """Erase checkpoints, check observations and changes of lifecycle that mention a name."""
+        """Erase what lies beside memories and mentions a name; see `_SWEPT`."""
         gone = 0
         for table, text in _SWEPT.items():
             self._connection.execute(
@@ -197,6 +210,8 @@ class EntityErasure:
                 names,
                 self._connection.execute(
                     f"SELECT id, {_BESIDE} AS beside FROM episode WHERE beside <> ''"  # noqa: S608
+                    f" UNION ALL SELECT episode, {_BESIDE_EXPERIENCE} AS beside FROM experience"
+                    " WHERE beside <> ''"
                 ),
             )
         return episodes
@@ -212,12 +227,13 @@ class EntityErasure:
             (expression,),
         )
 
-    def _with_summaries(self, episodes: set[int]) -> list[int]:
-        """Return episodes and the summaries made of any of them, ascending."""
+    def _with_dependents(self, episodes: set[int]) -> list[int]:
+        """Return episodes, what was made of any of them and what was merged into one, ascending."""
         while True:
             rows: Any = self._connection.execute(
                 "SELECT s.episode FROM episode_source AS s"  # noqa: S608
-                f" CROSS JOIN episode AS e ON e.uid = s.source WHERE e.id IN {_GONE}",
+                f" CROSS JOIN episode AS e ON e.uid = s.source WHERE e.id IN {_GONE}"
+                f" UNION {ABSORBED.format(_GONE)}",
                 {"episodes": json.dumps(sorted(episodes))},
             ).fetchall()
             more = {key for (key,) in rows} - episodes

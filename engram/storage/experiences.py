@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 
 from engram.models import Experience
 from engram.storage import uids
+from engram.storage.standing import UNAVAILABLE
 from engram.times import from_micros
 
 if TYPE_CHECKING:
@@ -20,11 +21,16 @@ if TYPE_CHECKING:
     from engram.storage.connection import Connection
 
 INSIGHT: Final = "insight"
+INSIGHT_TYPES: Final = ("cluster", "temporal", "causal")
 MEMORY_TYPES: Final = ("decision", "pattern", "bugfix", "context", "antipattern", INSIGHT)
 
 SUPERSEDED: Final = "superseded"
 ARCHIVED: Final = "archived"
 """The statuses of episodes that a consolidation merged into another, or put away."""
+
+Texts = tuple[tuple[int, str], ...]
+"""What of an episode is embedded, at least one text: of an experience its parts that are not blank,
+each after its number, and of any other episode all of its text, after -1."""
 
 _DIGEST_BYTES = 16
 _ROW = (
@@ -38,6 +44,47 @@ _ROW = (
     " FROM {keys} JOIN experience AS x ON x.episode = k.value"
     " JOIN episode AS e ON e.id = x.episode LEFT JOIN judgement AS j ON j.episode = e.id"
 )
+
+
+# Those of the agent that is asked for.
+_OWN = "(:agent IS NULL OR e.agent = (SELECT id FROM agent WHERE name = :agent))"
+_JOINED = f"CROSS JOIN episode AS e ON e.id = o.episode WHERE {_OWN}"
+_FEW = (
+    "WITH few (id) AS ("  # noqa: S608
+    f"SELECT u.id FROM episode AS u WHERE {UNAVAILABLE.format('u')} IS NOT NULL"
+    " UNION SELECT q.id FROM episode AS q WHERE q.quarantined"
+    " UNION SELECT episode FROM unembedded)"
+    " SELECT count(*), count(x.episode),"
+    " count(x.episode) FILTER (WHERE e.quarantined OR e.forgotten_at IS NOT NULL),"
+    " count(w.episode), count(*) FILTER (WHERE e.quarantined)"
+    " FROM few CROSS JOIN episode AS e ON e.id = few.id"
+    " LEFT JOIN experience AS x ON x.episode = e.id LEFT JOIN unembedded AS w ON w.episode = e.id"
+    f" WHERE {_OWN}"
+)
+
+
+class ExperienceCounts(NamedTuple):
+    """How many episodes and experiences there are.
+
+    Attributes:
+        experiences: All of them.
+        episodes: All of them, experiences or not.
+        pending: Episodes that were shown and never judged.
+        unsearched: Episodes that no search by meaning finds: hidden, quarantined, not embedded.
+        unindexed: Those of them that are experiences.
+        gone: Experiences that are forgotten or quarantined.
+        waiting: Episodes that wait to be embedded.
+        quarantined: Episodes that are quarantined.
+    """
+
+    experiences: int
+    episodes: int
+    pending: int
+    unsearched: int
+    unindexed: int
+    gone: int
+    waiting: int
+    quarantined: int
 
 
 class NewExperience(NamedTuple):
@@ -55,6 +102,7 @@ class NewExperience(NamedTuple):
     used_count: int = 0
     last_used_at: int | None = None
     given_times: dict[str, str] | None = None
+    score: float = 0.0
 
     @property
     def content(self) -> str:
@@ -67,21 +115,63 @@ class NewExperience(NamedTuple):
         return self.context, self.action, self.result
 
     @property
+    def texts(self) -> Texts:
+        """What of it is embedded."""
+        return _texts(self.parts)
+
+    @property
     def digest(self) -> bytes:
         """What identical experiences share."""
-        said = json.dumps([self.memory_type, self.project, *self.parts])
-        return hashlib.blake2b(said.encode(), digest_size=_DIGEST_BYTES).digest()
+        return identity(self.memory_type, self.project, self.parts)
+
+
+def identity(memory_type: str, project: str | None, parts: tuple[str, str, str]) -> bytes:
+    """Return a digest of all in which identical experiences agree."""
+    said = json.dumps([memory_type, project, *parts])
+    return hashlib.blake2b(said.encode(), digest_size=_DIGEST_BYTES).digest()
+
+
+class Outline(NamedTuple):
+    """What places an episode in an answer.
+
+    Attributes:
+        key: Its key.
+        id: Its public id.
+        happened_at: When it happened, in microseconds.
+        memory_type: None where it is no experience.
+        project: Whose experience it is.
+    """
+
+    key: int
+    id: str
+    happened_at: int
+    memory_type: str | None
+    project: str | None
 
 
 def parts_of(content: str, context_bytes: int, action_bytes: int) -> tuple[str, str, str]:
     """Return context, action and result of an experience's episode."""
     said = content.encode()
     ends = context_bytes, context_bytes + 1 + action_bytes
-    return (
-        said[: ends[0]].decode(),
-        said[ends[0] + 1 : ends[1]].decode(),
-        said[ends[1] + 1 :].decode(),
-    )
+    parts = said[: ends[0]], said[ends[0] + 1 : ends[1]], said[ends[1] + 1 :]
+    # In a damaged file the sizes can cut through a character.
+    context, action, result = (part.decode(errors="replace") for part in parts)
+    return context, action, result
+
+
+def texts_of(content: str, sizes: tuple[int, int] | None) -> Texts:
+    """Return what of an episode is embedded.
+
+    Args:
+        content: Its text.
+        sizes: Of an experience, the bytes that context and action take.
+    """
+    return ((-1, content),) if sizes is None else _texts(parts_of(content, *sizes))
+
+
+def _texts(parts: tuple[str, str, str]) -> Texts:
+    said = tuple((field, text) for field, text in enumerate(parts) if text.strip())
+    return said or ((0, ""),)
 
 
 def wire_time(micros: int) -> str:
@@ -121,6 +211,68 @@ class Experiences:
                 for key, one in zip(episodes, new, strict=True)
             ),
         )
+        self._connection.executemany(
+            "INSERT INTO judgement (episode, score) VALUES (?, ?)",
+            [(key, one.score) for key, one in zip(episodes, new, strict=True) if one.score],
+        )
+
+    def listed(self, agent: str | None, memory_type: str | None = None) -> list[int]:
+        """Return the keys of an agent's experiences that lists and exports show, ascending.
+
+        They are active or archived: not merged into others, deleted, invalidated or quarantined.
+
+        Args:
+            agent: Whose; None is everybody's.
+            memory_type: The only type; None is every one.
+        """
+        rows = self._connection.execute(
+            "SELECT x.episode FROM experience AS x CROSS JOIN episode AS e ON e.id = x.episode"  # noqa: S608
+            f" WHERE (:type IS NULL OR x.memory_type = :type) AND {_OWN} AND NOT e.quarantined"
+            " AND coalesce(e.forgotten_at, e.invalidated_at) IS NULL"
+            f" AND coalesce(e.status, 'active') IN ('active', '{ARCHIVED}') ORDER BY x.episode",
+            {"agent": agent, "type": memory_type},
+        )
+        return [key for (key,) in rows]
+
+    def counts(self, agent: str | None) -> ExperienceCounts:
+        """Return how many there are of what, of an agent's episodes or of everybody's.
+
+        Counts all by indexes, and looks at the few that are hidden, quarantined or not embedded.
+        """
+        one = self._connection.execute
+        scope: dict[str, object] = {"agent": agent}
+        joined = "" if agent is None else _JOINED
+        experiences: int = one(f"SELECT count(*) FROM experience AS o {joined}", scope).get  # noqa: S608
+        episodes: int = one(f"SELECT count(*) FROM episode AS e WHERE {_OWN}", scope).get  # noqa: S608
+        pending: int = one(
+            f"SELECT count(DISTINCT o.episode) FROM shown AS o {joined or 'WHERE TRUE'}"  # noqa: S608
+            " AND o.episode NOT IN (SELECT episode FROM judgement WHERE judged_at IS NOT NULL)",
+            scope,
+        ).get
+        few: Any = one(_FEW, scope).fetchone()
+        return ExperienceCounts(experiences, episodes, pending, *few)
+
+    def outlines(self, episodes: Iterable[int]) -> list[Outline]:
+        """Return what places some episodes in an answer, experiences or not."""
+        rows = self._connection.execute(
+            "SELECT e.id, e.uid, e.occurred_at, x.memory_type, x.project FROM json_each(?) AS k"
+            " CROSS JOIN episode AS e ON e.id = k.value"
+            " LEFT JOIN experience AS x ON x.episode = e.id",
+            (json.dumps(list(episodes)),),
+        )
+        return [
+            Outline(key, uids.from_stored(uid), at, kind, whose)
+            for key, uid, at, kind, whose in rows
+        ]
+
+    def last_use(self, episode: int) -> tuple[int, int]:
+        """Return when an episode was last changed, in microseconds, and how often it was used."""
+        at, used = self._connection.execute(
+            "SELECT coalesce(x.updated_at, e.occurred_at), coalesce(x.used_count, 0)"
+            " FROM episode AS e LEFT JOIN experience AS x ON x.episode = e.id WHERE e.id = ?",
+            (episode,),
+        ).get
+        return at, used
 
     def episodes(
         self, column: Literal["memory_type", "project"], value: str, first: int, last: int

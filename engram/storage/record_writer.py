@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -11,10 +12,11 @@ import numpy as np
 from engram.errors import InvalidArgument
 from engram.provenance import UNKNOWN_PROVENANCE
 from engram.storage import uids
+from engram.storage.experiences import identity, parts_of
 from engram.storage.importance import UNDECAYED, Importance
 from engram.storage.ledger_records import LedgerRecords
 from engram.storage.projects import Projects
-from engram.storage.records import Column, Record, TakenError, columns
+from engram.storage.records import Column, Record, TakenError, UnfitError, columns
 from engram.storage.segment import search_text
 
 if TYPE_CHECKING:
@@ -81,6 +83,7 @@ class RecordWriter:
         ledger = LedgerRecords(connection, self._insert, merge=merge)
         self._add: dict[str, Callable[[Record], bool]] = {
             "episode": self._add_episode,
+            "experience": self._add_experience,
             "reflection": self._add_reflection,
             "entity": self._add_entity,
             "fact": self._add_fact,
@@ -91,6 +94,8 @@ class RecordWriter:
             "session_checkpoint": ledger.add_checkpoint,
             "check_observation": ledger.add_observation,
             "lifecycle_change": ledger.add_change,
+            "consolidation": partial(self._add_consolidated, "consolidation"),
+            "consolidation_step": partial(self._add_consolidated, "consolidation_step"),
         }
         self.written: Counter[str] = Counter()
 
@@ -111,7 +116,7 @@ class RecordWriter:
         except TakenError:
             message = f"{where}: the store holds this id already"
             raise InvalidArgument(message, "pass merge=True to skip what is there") from None
-        except apsw.ConstraintError:
+        except (apsw.ConstraintError, UnfitError):
             message = f"{where}: the store refuses a value"
             raise InvalidArgument(message, "the record breaks a rule of the schema") from None
         self.written[kind] += added
@@ -205,10 +210,39 @@ class RecordWriter:
             self._write_importance()
         if strength:
             self._insert("strength", strength, episode=key)
+        if "judgement" in record:
+            self._insert("judgement", record["judgement"], episode=key)
         self._connection.executemany(
             "INSERT INTO embedding (episode, chunk, model, vector) VALUES (?, ?, ?, ?)",
             [(key, chunk, self._model, v) for chunk, v in enumerate(record["vectors"])],
         )
+        return True
+
+    def _add_experience(self, record: Record) -> bool:
+        """Say of an episode of the import that it is an experience."""
+        key = self._key("episode", record["episode"])
+        # In a merge, what was there before is what it was.
+        if key is None or key <= self._last["episode"]:
+            return False
+        content: str = self._connection.execute(
+            "SELECT content FROM episode WHERE id = ?", (key,)
+        ).get
+        parts = parts_of(content, record["context_bytes"], record["action_bytes"])
+        sizes = len(parts[0].encode()), len(parts[1].encode())
+        if "\n".join(parts) != content or sizes != (
+            record["context_bytes"],
+            record["action_bytes"],
+        ):
+            raise UnfitError
+        digest = identity(record["memory_type"], record.get("project"), parts)
+        self._insert("experience", record, digest=digest)
+        return True
+
+    def _add_consolidated(self, table: str, record: Record) -> bool:
+        """Write a run of a consolidation, or a step of one."""
+        if self._is_taken(table, record["uid"]):
+            return False
+        self._insert(table, record)
         return True
 
     def _add_reflection(self, record: Record) -> bool:

@@ -31,8 +31,13 @@ class TakenError(Exception):
     """A record's id is in the store already."""
 
 
+class UnfitError(Exception):
+    """A record does not fit what it belongs to."""
+
+
 KINDS: Final = (
     "episode",
+    "experience",
     "reflection",
     "entity",
     "fact",
@@ -43,6 +48,8 @@ KINDS: Final = (
     "session_checkpoint",
     "check_observation",
     "lifecycle_change",
+    "consolidation",
+    "consolidation_step",
 )
 """What records there are, in an order in which none names a later one."""
 
@@ -51,6 +58,10 @@ _OWN = "(:agent IS NULL OR t.agent = (SELECT id FROM agent WHERE name = :agent))
 _SEEN = f"(:agent IS NULL OR {VISIBLE.format('t')})"
 _SCOPES = {
     "episode": _OWN,
+    "experience": (
+        "(:agent IS NULL OR (SELECT agent FROM episode WHERE id = t.episode)"
+        " = (SELECT id FROM agent WHERE name = :agent))"
+    ),
     # Whoever sees a fact sees which run extracted it.
     "reflection": f"({_OWN} OR t.id IN (SELECT t.reflection FROM fact AS t WHERE {_SEEN}))",  # noqa: S608
     "entity": "TRUE",
@@ -58,19 +69,25 @@ _SCOPES = {
     "edge": _OWN,
     "predicate": "TRUE",
     "recall_log": _OWN,
-    # Projects have these, no agent does.
+    # Projects have these, or the whole file, no agent does.
     "session_checkpoint": ":agent IS NULL",
     "check_observation": ":agent IS NULL",
     "lifecycle_change": ":agent IS NULL",
+    "consolidation": ":agent IS NULL",
+    "consolidation_step": ":agent IS NULL",
 }
 # What tells the rows of a table apart, and gives them their order, where that is not a number.
 _KEYS = {
+    "experience": "t.episode",
     "session_checkpoint": "row_number() OVER (ORDER BY t.namespace, t.project_path, t.task)",
     "check_observation": "t.id",
 }
 # Columns that a record says in another way, or not at all.
 _LEFT_OUT = {
     "episode": {"id", "search_text"},
+    # The digest follows from the rest.
+    "experience": {"digest"},
+    "judgement": {"episode"},
     "strength": {"episode"},
     "reflection": {"id", "last_episode"},
     "fact": {"id", "superseded_by", "reflection"},
@@ -238,6 +255,8 @@ class RecordReader:
         )
         for key, found in sources.items():
             records[key]["summary_of"] = [uids.from_stored(source) for (source,) in found]
+        for key, judgements in self._members(records, "judgement", "episode", "t.episode").items():
+            [records[key]["judgement"]] = judgements
         self._add_strengths(records)
         if self._model is not None:
             self._add_vectors(records, self._model.id)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from engram.errors import Busy, Closed, CorruptStore, Forked, StoreFull
-from engram.models import Counts
 from engram.storage import schema, uids
 from engram.storage.access import AccessLog, Recall
 from engram.storage.agents import Agents
@@ -16,14 +15,20 @@ from engram.storage.changes import Changes
 from engram.storage.columns import Columns
 from engram.storage.connection import MAPPED, Connection
 from engram.storage.consistency import Consistency
+from engram.storage.consolidations import Consolidations
+from engram.storage.counting import count
+from engram.storage.dependents import Dependents
 from engram.storage.dormant_evaluation import DormantEvaluation
+from engram.storage.duplicates import Duplicates
 from engram.storage.embedding_models import EmbeddingModels
 from engram.storage.embeddings import Embeddings
 from engram.storage.episodes import Episodes, NewEpisode
 from engram.storage.erasure import EntityErasure
 from engram.storage.experiences import Experiences
 from engram.storage.facts import Facts
+from engram.storage.feedback import Feedback
 from engram.storage.graph import Graph
+from engram.storage.judgements import Judgements
 from engram.storage.labels import Labels
 from engram.storage.lifecycle import Lifecycle
 from engram.storage.memories import Memories
@@ -34,10 +39,10 @@ from engram.storage.record_writer import RecordWriter
 from engram.storage.records import Column, RecordReader, columns
 from engram.storage.reflections import Reflections
 from engram.storage.residue import REBUILT_BELOW, Residue
+from engram.storage.routing import ChoiceValues
 from engram.storage.strength import Strength
 from engram.storage.text import TextIndex
 from engram.storage.training import Training
-from engram.times import from_micros
 
 if TYPE_CHECKING:
     import os
@@ -47,7 +52,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from engram.models import StoredModel
+    from engram.models import Counts, StoredModel
     from engram.storage.experiences import NewExperience
 
 _SNAPSHOT: Final = "index"
@@ -110,6 +115,11 @@ class Store:
         self.text = TextIndex(self._connection)
         self.memories = Memories(self._connection)
         self.experiences = Experiences(self._connection)
+        self.duplicates = Duplicates(self._connection)
+        self._dependents = Dependents(self._connection)
+        self.judgements = Judgements(self._connection)
+        self.feedback = Feedback(self._connection)
+        self.choice_values = ChoiceValues(self._connection)
         self.training = Training(self._connection)
         self.names = Names(self._connection)
         self.projects = Projects(self._connection)
@@ -119,6 +129,9 @@ class Store:
         self.dormancy = DormantEvaluation(self._connection)
         self._access = AccessLog(self._connection)
         self.lifecycle = Lifecycle(self._connection, self._changes, self.projects)
+        self.consolidations = Consolidations(
+            self._connection, self.lifecycle, self.labels, self.retag
+        )
         self.erasure = EntityErasure(
             self._connection, self._changes, self.facts, self._access, self.remove_episodes
         )
@@ -156,10 +169,10 @@ class Store:
     def add_episodes(
         self,
         new: Sequence[NewEpisode],
-        vectors: NDArray[np.float32],
-        counts: NDArray[np.int64],
+        vectors: NDArray[np.float32] | None,
+        counts: NDArray[np.int64] | None,
         *,
-        model: int,
+        model: int | None,
         agent: str | None,
         now: int,
         fields: NDArray[np.int64] | None = None,
@@ -169,16 +182,20 @@ class Store:
 
         Args:
             new: n episodes.
-            vectors: float32[m, dim], unit length, the chunks of all episodes in order.
-            counts: int64[n], chunks of each episode.
-            model: The model that made the vectors.
+            vectors: float32[m, dim], unit length, the chunks of all episodes in order; None: there
+                is no way to make them, and the texts wait for one.
+            counts: int64[n], chunks of each episode; None without vectors.
+            model: The model that made the vectors; None without vectors.
             agent: Who writes.
             now: The time, in microseconds.
-            fields: int64[m], which part of an experience each chunk is of.
+            fields: int64[m], which part of an experience each chunk is of, -1: of none.
             experiences: What the episodes are beside that, n of them or none.
         """
         keys, ids = self.episodes.add(new, self._agents.add(agent), now)
-        self.embeddings.add(keys, vectors, counts, model, fields)
+        if vectors is None or counts is None or model is None:
+            self.embeddings.wait(keys)
+        else:
+            self.embeddings.add(keys, vectors, counts, model, fields)
         if experiences:
             self.experiences.add(keys, experiences)
         self.text.add(keys[0], keys[-1])
@@ -192,23 +209,29 @@ class Store:
         self.labels.set_tags(episode, tags)
         self.changed("relabel", episode, episode, now)
 
-    def remove_episode(self, key: int, now: int) -> None:
-        """Erase an episode from every table."""
-        self.remove_episodes([key], now)
+    def remove_episodes(self, keys: Sequence[int], now: int) -> list[str]:
+        """Erase episodes from every table, and what rests on one of them; see `Dependents`.
 
-    def remove_episodes(self, keys: Sequence[int], now: int) -> None:
-        """Erase episodes from every table; many at once are cheaper than one by one."""
-        rebuild = self.text.is_cheaper_to_rebuild(len(keys))
+        Many at once are cheaper than one by one.
+
+        Returns:
+            The public ids of all that went, in insertion order.
+        """
+        gone = self._dependents.of(keys)
+        self._dependents.let_go(list(gone), gone.values())
+        rebuild = self.text.is_cheaper_to_rebuild(len(gone))
         if not rebuild:
-            self.text.remove(keys)
-        self.projects.remove(keys)
-        self.lifecycle.forget_history(keys)
-        for key in keys:
+            self.text.remove(list(gone))
+        self.projects.remove(gone)
+        self.lifecycle.forget_history(gone)
+        self.consolidations.forget(list(gone))
+        for key in gone:
             self._access.forget(key)
             self.episodes.remove(key)
             self.changed("forget", key, key, now)
         if rebuild:
             self.text.rebuild()
+        return list(gone.values())
 
     def remove_observation(self, observation: str, now: int) -> bool:
         """Erase a check observation, by its public id; return whether it was there."""
@@ -271,7 +294,7 @@ class Store:
                 self.flush(wait=False)
 
     def flush(self, *, wait: bool = True) -> None:
-        """Write the access-log entries that wait, in one transaction of their own.
+        """Write the feedback and the access-log entries that wait, each in one transaction.
 
         Args:
             wait: Whether to wait while another connection writes.
@@ -279,6 +302,7 @@ class Store:
         Raises:
             Busy: Another connection writes; the entries go on waiting.
         """
+        self.feedback.flush(wait=wait)
         if self._access.waiting:
             with self.writing(wait=None if wait else 0.0):
                 written = self._access.write()
@@ -290,29 +314,7 @@ class Store:
 
     def counts(self, agent: str | None) -> Counts:
         """Count what the store holds, for one agent or, with None, for all."""
-        one = self._connection.execute
-        scope = "TRUE" if agent is None else "agent = (SELECT id FROM agent WHERE name = ?1)"
-        bindings = () if agent is None else (agent,)
-        reflected = one(
-            f"SELECT max(finished_at) FROM reflection WHERE {scope}",  # noqa: S608
-            bindings,
-        ).get
-        return Counts(
-            episodes=one(f"SELECT count(*) FROM episode WHERE {scope}", bindings).get,  # noqa: S608
-            embedded=one(
-                "SELECT count(DISTINCT episode) FROM embedding"  # noqa: S608
-                f" WHERE episode IN (SELECT id FROM episode WHERE {scope})",
-                bindings,
-            ).get,
-            facts=self.facts.count(),
-            active_facts=self.facts.count_active(),
-            entities=self.graph.count(),
-            reflections=one(
-                f"SELECT count(DISTINCT uid) FROM reflection WHERE {scope}",  # noqa: S608
-                bindings,
-            ).get,
-            last_reflection=None if reflected is None else from_micros(reflected),
-        )
+        return count(self._connection, agent, self.facts, self.graph)
 
     def check(self) -> list[str]:
         """Return what is wrong with the file, nothing when it is sound; see `Consistency`.

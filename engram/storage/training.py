@@ -49,6 +49,13 @@ class Run(NamedTuple):
     artifacts: list[tuple[str, int, bytes | None]]
 
 
+class Kept(NamedTuple):
+    """An insight as it is kept: its key, and whether it is hidden."""
+
+    key: int
+    hidden: bool
+
+
 class Training:
     """The runs of the trainer; every method runs in the caller's transaction."""
 
@@ -101,42 +108,39 @@ class Training:
 
     def runs(self, limit: int) -> list[Run]:
         """Return the newest runs, the newest first."""
-        rows = self._connection.execute(
+        rows: Any = self._connection.execute(
             "SELECT id, uid, started_at, finished_at, failure, messages, insights, duration_secs"
             " FROM training_run ORDER BY id DESC LIMIT ?",
             (limit,),
         ).fetchall()
-        return [
-            Run(
-                uids.from_stored(uid),
-                NewRun(*run),
-                [
-                    (uids.from_stored(target), action, reasoning)
-                    for target, action, reasoning in self._connection.execute(
-                        "SELECT e.uid, r.action, r.reasoning FROM recommendation AS r"
-                        " JOIN episode AS e ON e.id = r.episode WHERE r.run = ? ORDER BY r.id",
-                        (key,),
-                    )
-                ],
-                self._connection.execute(
-                    "SELECT name, value FROM metric WHERE run = ? ORDER BY id", (key,)
-                ).fetchall(),
-                self._connection.execute(
-                    "SELECT path, size_bytes, sha256 FROM artifact WHERE run = ? ORDER BY id",
-                    (key,),
-                ).fetchall(),
-            )
-            for key, uid, *run in rows
-        ]
+        return [self._run(key, uids.from_stored(uid), NewRun(*run)) for key, uid, *run in rows]
 
-    def insights(self, agent: int | None) -> dict[str, int]:
-        """Return the keys of the insights that trainers gave an agent, by public id."""
+    def _run(self, key: int, uid: str, run: NewRun) -> Run:
+        def of(sql: str) -> Any:
+            return self._connection.execute(sql, (key,)).fetchall()
+
+        recommendations = of(
+            "SELECT e.uid, r.action, r.reasoning FROM recommendation AS r"
+            " JOIN episode AS e ON e.id = r.episode WHERE r.run = ? ORDER BY r.id"
+        )
+        return Run(
+            uid,
+            run,
+            [(uids.from_stored(target), *said) for target, *said in recommendations],
+            of("SELECT name, value FROM metric WHERE run = ? ORDER BY id"),
+            of("SELECT path, size_bytes, sha256 FROM artifact WHERE run = ? ORDER BY id"),
+        )
+
+    def insights(self, agent: str | None) -> dict[str, Kept]:
+        """Return the insights that trainers gave an agent, hidden ones too, by public id."""
         rows = self._connection.execute(
-            "SELECT e.uid, e.id FROM experience AS x JOIN episode AS e ON e.id = x.episode"
-            " WHERE x.memory_type = ? AND e.source_type = ? AND e.agent IS ? ORDER BY e.id",
+            "SELECT e.uid, e.id, e.status IS NOT NULL FROM experience AS x"
+            " JOIN episode AS e ON e.id = x.episode"
+            " WHERE x.memory_type = ?1 AND e.source_type = ?2"
+            " AND e.agent IS (SELECT id FROM agent WHERE name = ?3) ORDER BY e.id",
             (INSIGHT, TRAINER, agent),
         )
-        return {uids.from_stored(uid): key for uid, key in rows}
+        return {uids.from_stored(uid): Kept(key, bool(hidden)) for uid, key, hidden in rows}
 
     def take_learned(self, key: int) -> Learned:
         """Take what was learned of an insight away from it, for the one that takes its place."""

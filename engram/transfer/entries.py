@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 _ACTIONS = (entries.FORGET, entries.INVALIDATE, entries.RESTORE)
+_GIVEN = ("created_at", "updated_at", "last_used_at")
 _LATEST = 2**62
 
 
@@ -32,6 +33,35 @@ def check_episode(record: Record, where: str) -> None:
 def _check_status(record: Record, where: str) -> None:
     if "status" in record:
         entries.status(record["status"], f"{where}.status")
+
+
+def check_experience(record: Record, where: str) -> None:
+    """Check what a record says of an experience, whose columns have their types.
+
+    Raises:
+        InvalidArgument: No store could hold it.
+    """
+    if "given_times" not in record:
+        return
+    place = f"{where}.given_times"
+    given = members(parse(record["given_times"], place), place)
+    if not given.keys() <= set(_GIVEN):
+        message = f"{place} must have no other members than {', '.join(_GIVEN)}"
+        raise InvalidArgument(message)
+    for name, text in given.items():
+        arguments.text(text, f"{place}.{name}")
+
+
+def check_step(record: Record, where: str) -> None:
+    """Check the record of a step of a consolidation, whose columns have their types.
+
+    Raises:
+        InvalidArgument, InvalidType: No store could hold it.
+    """
+    place = f"{where}.memories"
+    arguments.names(items(parse(record["memories"], place), place), place)
+    place = f"{where}.before"
+    arguments.json_object(members(parse(record["before"], place), place), place)
 
 
 def check_change(record: Record, where: str) -> None:

@@ -25,7 +25,9 @@ from engram.transfer.entries import (
     check_change,
     check_checkpoint,
     check_episode,
+    check_experience,
     check_observation,
+    check_step,
 )
 from engram.transfer.strict_json import items, members, parse
 
@@ -45,20 +47,27 @@ _PARTS = {
 _TEXTS = {"succession": ("fact", "superseded_by"), "reflection": ("last_episode",)}
 _ENTRIES = {
     "episode": check_episode,
+    "experience": check_experience,
+    "consolidation_step": check_step,
     "session_checkpoint": check_checkpoint,
     "check_observation": check_observation,
     "lifecycle_change": check_change,
 }
 _PATHS = ("project_path", "source_path")
 _TIME = re.compile(r"(.*_at|at|valid_from|valid_to|first_seen|last_seen)")
+# What lies inside an episode's record and is a row of its own.
+_ROWS = ("strength", "judgement")
 # Those that no caller gives, but a clock; that one is of 1970 or later.
 _CLOCK = ("forgotten_at", "invalidated_at", "updated_at", "stored_at")
+_ANY_TIME = ("experience",)
+"""Tables that have such times from callers."""
 _NUMBERS = {
     "salience": (0.0, 1.0),
     "emotional_valence": (-1.0, 1.0),
     "confidence": (0.0, 1.0),
     "observed_at": (0.0, 1e12),
     "expires_at": (0.0, 1e12),
+    "score": (-1e300, 1e300),
 }
 _LARGEST = 2**62
 _UNIT = 0.01
@@ -118,6 +127,7 @@ class LineFile:
             for table in (
                 *(kind for kind in KINDS if kind != "succession"),
                 "strength",
+                "judgement",
                 "fact_source",
                 "access_log",
             )
@@ -186,9 +196,10 @@ class LineFile:
             checked[name] = [
                 self._part(table, part, f"{where}.{name}[{at}]") for at, part in enumerate(parts)
             ]
-        if "strength" in record:
-            strength = record.pop("strength")
-            checked["strength"] = self._part("strength", strength, f"{where}.strength")
+        if kind == "episode":
+            for name in _ROWS:
+                if name in record:
+                    checked[name] = self._part(name, record.pop(name), f"{where}.{name}")
         if kind == "episode" and "vectors" in record:
             checked["vectors"] = self._vectors(record.pop("vectors"), f"{where}.vectors")
         if kind == "fact" and "reflection" in record:
@@ -209,7 +220,8 @@ class LineFile:
         for column in self._columns[table]:
             value, place = record.pop(column.name, None), f"{where}.{column.name}"
             if value is not None:
-                checked[column.name] = _value(column, value, place)
+                early = table in _ANY_TIME or column.name not in _CLOCK
+                checked[column.name] = _value(column, value, place, early=early)
             elif column.required:
                 message = f"{place} is missing"
                 raise InvalidArgument(message)
@@ -254,7 +266,8 @@ def _bytes(text: str, where: str) -> bytes:
         raise InvalidArgument(message) from None
 
 
-def _value(column: Column, value: object, where: str) -> object:
+def _value(column: Column, value: object, where: str, *, early: bool) -> object:
+    """Check the value of a column; `early` says that a time may be before 1970."""
     if column.holds_id or column.target == "agent" or column.type in ("TEXT", "ANY"):
         text = arguments.text(value, where)
         if column.name in _PATHS:
@@ -269,7 +282,7 @@ def _value(column: Column, value: object, where: str) -> object:
         return arguments.number(value, where, *_NUMBERS.get(column.name, (0.0, 1e9)))
     if not _TIME.fullmatch(column.name):
         return arguments.integer(value, where, 0, _LARGEST)
-    first = 0 if column.name in _CLOCK else -_LARGEST
+    first = -_LARGEST if early else 0
     micros = arguments.integer(value, where, first, _LARGEST)
     try:
         from_micros(micros)

@@ -115,7 +115,7 @@ def test_decay_by_columns_sees_what_comes_between_two_steps(large):
     gone = [key for key in (150, 151, 152, 153) if key not in seen]
     with large._store.writing():
         for key in gone:
-            large._store.remove_episode(key, 0)
+            large._store.remove_episodes([key], 0)
     filled(large, 300, seed=9)
     large.maintain()
     while True:

@@ -72,7 +72,7 @@ class Columns:
     def forget(self, share: float) -> None:
         for row in [one for one in self.rows if self.chance.random() < share]:
             with self.memory._store.writing():
-                self.memory._store.remove_episode(row.key, 0)
+                self.memory._store.remove_episodes([row.key], 0)
             self.rows.remove(row)
 
 

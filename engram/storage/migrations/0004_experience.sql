@@ -45,6 +45,8 @@ CREATE INDEX experience_by_parent ON experience (parent) WHERE parent IS NOT NUL
 CREATE INDEX experience_by_successor ON experience (superseded_by)
     WHERE superseded_by IS NOT NULL;
 CREATE INDEX episode_source_by_source ON episode_source (source);
+-- To be counted.
+CREATE INDEX episode_quarantined ON episode (id) WHERE quarantined;
 
 -- How useful an episode was found. Without a time: an import said so.
 CREATE TABLE judgement (
@@ -93,8 +95,7 @@ CREATE TABLE q_table (
 CREATE TABLE consolidation (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     uid ANY NOT NULL UNIQUE,
-    at INTEGER NOT NULL,
-    undone_at INTEGER
+    at INTEGER NOT NULL
 ) STRICT;
 
 CREATE TABLE consolidation_step (
@@ -107,10 +108,14 @@ CREATE TABLE consolidation_step (
     reason TEXT NOT NULL,
     performed_by TEXT NOT NULL,
     before TEXT NOT NULL CHECK (json_type(before) = 'object'),
-    at INTEGER NOT NULL
+    at INTEGER NOT NULL,
+    undone_at INTEGER
 ) STRICT;
 
 CREATE INDEX consolidation_step_by_run ON consolidation_step (run);
+-- By the one it hid, and by the survivor: its steps go with a memory.
+CREATE INDEX consolidation_step_by_memory ON consolidation_step (memories ->> '$[#-1]');
+CREATE INDEX consolidation_step_by_survivor ON consolidation_step (memories ->> '$[0]');
 
 -- Runs of the trainer and what they said.
 CREATE TABLE training_run (

@@ -1,0 +1,214 @@
+"""Moving experiences between stores, in the form that clients exchange."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from engram import arguments
+from engram.errors import InvalidArgument, InvalidType
+from engram.experience.keeping import Keeping, experience_text, one_of, origin_of
+from engram.experience.results import Imported, ImportedExperience
+from engram.experience.waiting import Waiting
+from engram.paths import Resolver
+from engram.storage import (
+    INSIGHT,
+    INSIGHT_TYPES,
+    MEMORY_TYPES,
+    NewEpisode,
+    NewExperience,
+    wire_time,
+)
+from engram.times import to_micros
+from engram.transfer.rows import memory_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from engram.models import Experience
+
+_ID_BYTES: Final = 200
+_LARGEST_SCORE: Final = 3.4e38
+"""What the exchange format's numbers, of 32 bits elsewhere, can be."""
+_LARGEST_COUNT: Final = 2**62
+_SOURCE_TYPE: Final = "import"
+_TIMES: Final = ("created_at", "updated_at", "last_used_at")
+
+
+class _Checked(NamedTuple):
+    """An experience that may be written."""
+
+    id: str
+    experience: NewExperience
+    episode: NewEpisode
+
+
+class Exchange(Keeping, Waiting):
+    """The calls that copy experiences out of a store and into it."""
+
+    def export(self) -> list[Experience]:
+        """Return all experiences in insertion order, insights and archived ones among them.
+
+        Left out are those that were merged into others, deleted by consolidation, invalidated or
+        quarantined. What this returns holds no vectors.
+        """
+        with self._store.reading():
+            keys = self._store.experiences.listed(self._agent)
+            return list(self._store.experiences.read(keys).values())
+
+    def import_experiences(
+        self, records: Sequence[ImportedExperience], *, embed: bool = True
+    ) -> Imported:
+        """Bring experiences in: all of them, or none.
+
+        Everything is checked first. One whose id is taken, by any episode of the file, is skipped,
+        whatever it says; so is one whose id came before. They may be in any order, and name parents
+        that are not there. Times come back as they were spelled; one that cannot be read counts as
+        now.
+
+        When the texts are committed they are embedded, in batches. What cannot be embedded is
+        found by its words, until `embed_waiting` makes up for it.
+
+        Args:
+            records: The experiences.
+            embed: Whether to embed them before this returns; False leaves all to `embed_waiting`.
+
+        Raises:
+            InvalidArgument, InvalidType: A record is refused, the message gives its position;
+                nothing is written.
+            ModelMismatch: The embedder is not the one whose vectors the store holds.
+            Busy, StoreFull, Closed: The store cannot be written; nothing is.
+        """
+        if isinstance(records, (str, bytes, ImportedExperience)):
+            message = f"records must be a list, not {type(records).__name__}"
+            raise InvalidType(message)
+        at_once = arguments.flag(embed, "embed")
+        now, paths = self._now(), Resolver()
+        checked: dict[str, _Checked] = {}
+        for at, record in enumerate(records):
+            one = _checked(record, f"memories[{at}]", now, paths)
+            checked.setdefault(one.id, one)
+        usable = self._usable_embedder() is not None
+        written = self._write(checked, now)
+        self._emit("memory_written", ({"memory_id": uid, "kind": "episodic"} for uid in written))
+        if written and usable and at_once:
+            # What was imported is there, embedded or not.
+            with suppress(Exception):
+                while self.embed_waiting():
+                    pass
+        return Imported(len(written), len(records) - len(written))
+
+    def _write(self, checked: dict[str, _Checked], now: int) -> list[str]:
+        """Write those experiences whose ids are free and return these."""
+        with self._store.writing():
+            key = self._store.episodes.key
+            new = [one for uid, one in checked.items() if key(uid, None) is None]
+            if not new:
+                return []
+            ids = {one.id for one in new}
+            return self._store.add_episodes(
+                [
+                    one.episode._replace(
+                        summary_of=tuple(
+                            uid
+                            for uid in _sources(one.experience)
+                            if uid in ids or key(uid, None) is not None
+                        )
+                    )
+                    for one in new
+                ],
+                None,
+                None,
+                model=None,
+                agent=self._agent,
+                now=now,
+                experiences=[one.experience for one in new],
+            )
+
+
+def _sources(experience: NewExperience) -> Iterable[str]:
+    """Return the ids of what an insight rests on, each once."""
+    if experience.memory_type != INSIGHT or experience.source_ids is None:
+        return ()
+    return dict.fromkeys(uid for part in experience.source_ids.split(",") if (uid := part.strip()))
+
+
+def _checked(record: object, where: str, now: int, paths: Resolver) -> _Checked:
+    """Check a record of an import.
+
+    Raises:
+        InvalidArgument, InvalidType: It is refused.
+    """
+    if not isinstance(record, ImportedExperience):
+        message = f"{where} must be an ImportedExperience, not {type(record).__name__}"
+        raise InvalidType(message)
+    uid = _id(record.id, f"{where}.id")
+    times = {name: _text(getattr(record, name), f"{where}.{name}") for name in _TIMES}
+    moments = {name: _moment(text, now) for name, text in times.items()}
+    insight_type = record.insight_type
+    experience = NewExperience(
+        one_of(record.memory_type, MEMORY_TYPES, f"{where}.memory_type"),
+        experience_text(record.context, f"{where}.context"),
+        experience_text(record.action, f"{where}.action"),
+        experience_text(record.result, f"{where}.result"),
+        updated_at=_required(moments["updated_at"], f"{where}.updated_at"),
+        project=_text(record.project, f"{where}.project"),
+        parent=_text(record.parent_id, f"{where}.parent_id"),
+        source_ids=_text(record.source_ids, f"{where}.source_ids"),
+        insight_type=None
+        if insight_type is None
+        else one_of(insight_type, INSIGHT_TYPES, f"{where}.insight_type"),
+        used_count=arguments.integer(record.used_count, f"{where}.used_count", 0, _LARGEST_COUNT),
+        last_used_at=moments["last_used_at"],
+        given_times=_spelled_otherwise(times, moments),
+        score=arguments.number(record.score, f"{where}.score", -_LARGEST_SCORE, _LARGEST_SCORE),
+    )
+    episode = NewEpisode(
+        experience.content,
+        _required(moments["created_at"], f"{where}.created_at"),
+        tags=arguments.names(record.tags, f"{where}.tags"),
+        origin=origin_of(experience.project, _SOURCE_TYPE, paths),
+        uid=uid,
+    )
+    return _Checked(uid, experience, episode)
+
+
+def _id(value: object, where: str) -> str:
+    uid = memory_id(value, where)
+    if len(uid.encode()) > _ID_BYTES:
+        message = f"{where} must have 1 to {_ID_BYTES} bytes"
+        raise InvalidArgument(message)
+    return uid
+
+
+def _text(value: object, where: str) -> str | None:
+    return None if value is None else arguments.text(value, where)
+
+
+def _required(moment: int | None, where: str) -> int:
+    if moment is None:
+        message = f"{where} must be a str, not NoneType"
+        raise InvalidType(message)
+    return moment
+
+
+def _moment(text: str | None, now: int) -> int | None:
+    """Return the microseconds of a time in ISO 8601, now for any other text."""
+    if text is None:
+        return None
+    try:
+        return to_micros(datetime.fromisoformat(text))
+    except (ValueError, OverflowError):
+        return now
+
+
+def _spelled_otherwise(
+    times: dict[str, str | None], moments: dict[str, int | None]
+) -> dict[str, str] | None:
+    """Return the times that this engine would not spell as they were given; None where none is."""
+    return {
+        name: text
+        for name, text in times.items()
+        if text is not None and (at := moments[name]) is not None and wire_time(at) != text
+    } or None

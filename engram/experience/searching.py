@@ -1,0 +1,332 @@
+"""Searching: the memories that help with a query, and a note of what was shown."""
+
+from __future__ import annotations
+
+import logging
+import random
+import sys
+import uuid
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from engram import arguments
+from engram.cognition.router import MODES, ROUTINE, detect, select
+from engram.engine.session import Session
+from engram.errors import EngramError, InvalidArgument, InvalidType, ModelMismatch
+from engram.index import nearest
+from engram.retrieval.fusion import Fusion, shadow_rewards
+from engram.retrieval.recall import refreshed
+from engram.storage import INSIGHT, MEMORY_TYPES, EpisodeFilter, RoutedSearch, folded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from engram.cognition.router import Routing
+    from engram.index import EpisodeIndex
+    from engram.models import StoredModel
+    from engram.storage import Outline, Store
+
+__all__ = ["Found", "Hit", "Searching"]
+
+MAX_QUERY_BYTES: Final = 5_000
+"""Bytes of UTF-8 that a query may have."""
+
+DEFAULT_LIMIT: Final = 10
+
+_MOST: Final = 2**63 - 1
+_FUSION: Final = Fusion()
+
+_LOG = logging.getLogger("engram.experience")
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A memory that a search found.
+
+    Attributes:
+        id: Its id.
+        score: What its places in the rankings by meaning and by words are worth, see `Fusion`.
+        memory_type: Its type; "context" of an episode that is no experience.
+        context: The situation; all of the text of an episode that is no experience.
+        action: What was done.
+        result: What came of it.
+        tags: Its labels, in the order given.
+    """
+
+    id: str
+    score: float
+    memory_type: str
+    context: str
+    action: str
+    result: str
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found.
+
+    Attributes:
+        hits: The memories, best first.
+        degraded: Meaning played no part: the query could not be embedded, or nothing that it could
+            have found is.
+        query_id: The search, a UUID.
+        routing: How to go about the task, as far as judgements have taught it.
+    """
+
+    hits: list[Hit]
+    degraded: bool
+    query_id: str
+    routing: Routing
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A search with its arguments checked; any of the filters may let a memory through."""
+
+    text: str
+    limit: int
+    mode: str
+    project: str | None
+    fusion: Fusion
+    filters: tuple[EpisodeFilter, ...]
+
+    def weight(self, outline: Outline) -> float:
+        """What the score of a memory is multiplied by."""
+        full = self.project in (None, outline.project) or outline.memory_type == INSIGHT
+        return 1.0 if full else self.fusion.other_project_weight
+
+    def depth(self, most: int) -> int:
+        """How long the rankings must be, given how long they can be."""
+        least = 1.0 if self.project is None else self.fusion.other_project_weight
+        # With 0 the filters leave only what counts in full.
+        needed = self.fusion.depth(self.limit, least or 1.0)
+        return most if needed is None else min(needed, most)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What is returned, the keys of it, and how to go about the task."""
+
+    hits: list[Hit]
+    keys: tuple[int, ...]
+    degraded: bool
+    routing: Routing
+
+
+class _NotEmbedded(Exception):  # noqa: N818 - it never leaves this module
+    """The query could not be embedded, for the reason that is this one's cause."""
+
+
+class Searching(Session):
+    """The calls that search."""
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        mode: str | None = None,
+        project: str | None = None,
+        tags: Iterable[str] | None = None,
+        memory_types: Iterable[str] | None = None,
+        fusion: Fusion = _FUSION,
+    ) -> Found:
+        """Return the memories that help with a query, best first.
+
+        A ranking by meaning and one by words become one, see `Fusion`; of two memories with one
+        score the newer is first. Every filter applies before the choice, so there are as many as
+        asked for wherever as many match. Where the query cannot be embedded, words decide alone.
+        Quarantined memories are left out, and so are those that were merged into another, put away
+        or forgotten. The same search gives the same answer, whatever judgements have taught; what
+        they change is how it advises to go about the task.
+
+        What it shows counts as recalled and waits for a judgement, see `judge`.
+
+        Args:
+            query: Any text up to 5,000 bytes; "" ranks by meaning alone.
+            limit: How many at most; None is 10.
+            mode: The mode of the task, one of `MODES` in any case; None, or anything else, is what
+                the query speaks of.
+            project: Whose memories count in full; insights do anyway. Others count as
+                `fusion.other_project_weight` says. None: all count in full.
+            tags: Labels that a memory must have, every one, in any case.
+            memory_types: Types of which it must have one; None is any. An episode that is no
+                experience has none.
+            fusion: What places in the two rankings are worth.
+
+        Raises:
+            InvalidArgument, InvalidType: An argument is refused.
+            ModelMismatch: The embedder is not the one whose vectors the store holds.
+            Closed, Busy, CorruptStore: The store cannot be read.
+        """
+        asked = self._asked(query, limit, mode, project, tags, memory_types, fusion)
+        query_id = str(uuid.uuid4())
+        degraded = False
+        try:
+            with self._searching(asked.text) as found:
+                answer = self._answer(asked, found, query_id)
+            if found is None:
+                # Nothing is embedded yet; whether anything could be says only the embedder.
+                self._query_vector(asked.text, None)
+        except _NotEmbedded as failure:
+            _LOG.warning("a query was not embedded: %s", type(failure.__cause__).__name__)
+            degraded = True
+            with self._store.reading():
+                answer = self._answer(asked, None, query_id)
+        if self._upkeep is not None:
+            self._upkeep.start()
+        self._note(asked, answer, query_id)
+        return Found(answer.hits, degraded or answer.degraded, query_id, answer.routing)
+
+    def prune_feedback(self) -> int:
+        """Write the feedback that waits, and let go of what is beyond the newest 20,000 searches.
+
+        No transaction of it takes long, however much there is.
+
+        Returns:
+            How many searches it let go of.
+
+        Raises:
+            Busy, StoreFull, Closed: The store cannot be written; a part may be done.
+        """
+        feedback = self._store.feedback
+        feedback.flush()
+        removed = 0
+        while True:
+            with self._store.writing():
+                some = feedback.prune()
+            removed += some
+            if not some:
+                return removed
+
+    def _asked(
+        self,
+        query: str,
+        limit: int | None,
+        mode: str | None,
+        project: str | None,
+        tags: Iterable[str] | None,
+        memory_types: Iterable[str] | None,
+        fusion: Fusion,
+    ) -> _Asked:
+        text = arguments.query(query)
+        if len(text.encode()) > MAX_QUERY_BYTES:
+            message = f"query exceeds maximum length of {MAX_QUERY_BYTES} bytes"
+            raise InvalidArgument(message)
+        most = DEFAULT_LIMIT if limit is None else arguments.integer(limit, "limit", 0, 2**64 - 1)
+        named = None if mode is None else arguments.text(mode, "mode")
+        whose = None if project is None else arguments.text(project, "project")
+        labels = tuple(map(folded, arguments.names(tags, "tags")))
+        types = arguments.names(memory_types, "memory_types")
+        if not set(types) <= set(MEMORY_TYPES):
+            message = f"memory_types must be of {', '.join(MEMORY_TYPES)}"
+            raise InvalidArgument(message)
+        if not isinstance(fusion, Fusion):
+            message = f"fusion must be a Fusion, not {type(fusion).__name__}"
+            raise InvalidType(message)
+        allowed = partial(
+            EpisodeFilter, agent=self._agent, exclude_quarantined=True, any_case_tags=labels
+        )
+        filters: tuple[EpisodeFilter, ...] = (allowed(memory_types=types),)
+        if whose is not None and fusion.other_project_weight == 0.0:
+            filters = (allowed(memory_types=types, project=whose),)
+            if not types or INSIGHT in types:
+                filters += (allowed(memory_types=(INSIGHT,)),)
+        return _Asked(text, most, self._mode(text, named), whose, fusion, filters)
+
+    def _mode(self, text: str, named: str | None) -> str:
+        """Return the mode of a task by its name or its query."""
+        if named is not None and named.lower() in MODES:
+            return named.lower()
+        return detect(text) or ROUTINE
+
+    def _query_vector(self, query: str, stored: StoredModel | None) -> NDArray[np.float32]:
+        try:
+            return super()._query_vector(query, stored)
+        except ModelMismatch:
+            raise
+        except Exception as error:
+            # Whatever an embedder raises: words can still answer.
+            raise _NotEmbedded from error
+
+    def _answer(
+        self,
+        asked: _Asked,
+        found: tuple[NDArray[np.float32], EpisodeIndex] | None,
+        query_id: str,
+    ) -> _Answer:
+        """Return what answers a query, in a transaction; by words alone without its vector."""
+        store = self._store
+        vector, index = found or (None, self._index)
+        rank = partial(_rankings, store, index, vector, asked)
+        by_meaning, by_words = rank() if index is None else refreshed(index, rank)
+        if store.embeddings.damaged:
+            damaged = len(store.embeddings.damaged)
+            _LOG.warning("%d memories have damaged vectors: only words find them", damaged)
+        scores = asked.fusion.scores(by_meaning, by_words)
+        ranked = [
+            (scores[one.key] * asked.weight(one), one) for one in store.experiences.outlines(scores)
+        ]
+        ranked.sort(key=lambda scored: (-scored[0], -scored[1].happened_at, scored[1].id))
+        del ranked[asked.limit :]
+        degraded = not by_meaning and any(map(store.episodes.count, asked.filters))
+        chance = random.Random(query_id)  # noqa: S311 - nothing secret depends on it
+        routing = select(asked.mode, store.choice_values.of(asked.mode), chance)
+        return _Answer(self._hits(ranked), tuple(one.key for _, one in ranked), degraded, routing)
+
+    def _hits(self, ranked: list[tuple[float, Outline]]) -> list[Hit]:
+        keys = [one.key for _, one in ranked]
+        experiences = self._store.experiences.read(keys)
+        others = [key for key in keys if key not in experiences]
+        episodes = self._store.episodes.fetch(np.array(others, dtype=np.int64))
+        plain = dict(zip(others, episodes, strict=True))
+        hits = []
+        for score, one in ranked:
+            if one.key in plain:
+                episode = plain[one.key]
+                said, kind, tags = (episode.content, "", ""), "context", tuple(episode.tags)
+            else:
+                it = experiences[one.key]
+                said, kind, tags = (it.context, it.action, it.result), it.memory_type, it.tags
+            hits.append(Hit(one.id, score, kind, *said, tags))
+        return hits
+
+    def _note(self, asked: _Asked, answer: _Answer, query_id: str) -> None:
+        """Keep what was shown; an answer does not depend on whether that works."""
+        now = self._now()
+        rewards = shadow_rewards([hit.score for hit in answer.hits])
+        limit = min(asked.limit, _MOST)
+        search = RoutedSearch(query_id, answer.routing, limit, rewards, now, answer.keys)
+        try:
+            self._store.feedback.note(search)
+            if answer.keys:
+                self._store.note_recall(self._agent, asked.text, now, answer.keys)
+        except EngramError as error:
+            _LOG.warning("a search could not be noted: %s", type(error).__name__)
+
+
+def _rankings(
+    store: Store, index: EpisodeIndex | None, vector: NDArray[np.float32] | None, asked: _Asked
+) -> tuple[list[int], list[int]]:
+    """Return the keys of what answers a query by meaning and by words, best first."""
+    depth = asked.depth(sys.maxsize if index is None else max(index.documents, 1))
+    by_meaning: list[int] = []
+    if index is not None and vector is not None:
+        near = [nearest(index, vector, depth, one, "high") for one in asked.filters]
+        by_meaning = _best([(one.episodes, one.distances) for one in near], depth)
+    match = store.text.search if index is None else index.match
+    matches = [match(asked.text, one, depth) for one in asked.filters]
+    return by_meaning, _best([(keys, -scores) for keys, scores in matches], depth)
+
+
+def _best(rankings: list[tuple[NDArray[np.int64], NDArray[np.float64]]], most: int) -> list[int]:
+    """Return the keys of rankings as one, the lowest cost first, ties in insertion order."""
+    keys = np.concatenate([keys for keys, _ in rankings])
+    order = np.lexsort((keys, np.concatenate([costs for _, costs in rankings])))
+    return list(dict.fromkeys(keys[order].tolist()))[:most]

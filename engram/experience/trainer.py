@@ -1,0 +1,182 @@
+"""Running a trainer: a process of its own that reads the store and prints what it learned."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from engram.errors import TimedOut, TrainerFailed, TrainerReplyError
+from engram.training.messages import Error, decode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engram.training.messages import Message
+
+_MOST: Final = 256 * 2**20
+"""Bytes that a trainer may print."""
+
+_TOLD: Final = 2000
+"""Characters of what it wrote on stderr that a failure repeats."""
+
+_PIECE: Final = 65_536
+_LOOK: Final = 0.1
+"""Seconds between two looks at whether the process ended while something holds its pipes."""
+
+
+def program(name: str) -> str:
+    """Return the file of a trainer.
+
+    Args:
+        name: An absolute path, or a name that is looked up beside this interpreter's programs,
+            where an installation puts its own, and on PATH; "~" is the home.
+
+    Raises:
+        TrainerFailed: There is no such program.
+    """
+    wanted = os.path.expanduser(name)  # noqa: PTH111 - Path's raises
+    folders = [str(Path(sys.executable).parent), *os.get_exec_path()]
+    found = (
+        shutil.which(wanted)
+        if os.path.isabs(wanted)  # noqa: PTH117 - of a text
+        else next(filter(None, (shutil.which(f"{folder}/{wanted}") for folder in folders)), None)
+    )
+    if found is None:
+        raise TrainerFailed(name, "install the trainer, or name its file")
+    return found
+
+
+class Trainer:
+    """One run of a trainer.
+
+    Args:
+        command: The program's file and its arguments.
+
+    Raises:
+        TrainerFailed: It cannot be started.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._name = command[0]
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - the caller's own program
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                # Whatever it starts is in its group, and ends with it.
+                start_new_session=True,
+            )
+        except OSError as error:
+            message = f"{self._name} cannot be started ({type(error).__name__})"
+            raise TrainerFailed(message) from None
+
+    def kill(self) -> None:
+        """End the process and whatever it started; harmless when it is over."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def messages(self, timeout: float) -> list[Message]:
+        """Wait until the process ends and return what it said.
+
+        Args:
+            timeout: Seconds it may take; then it is killed.
+
+        Raises:
+            TimedOut: It took longer.
+            TrainerFailed: It ended with a failure; the message has what it wrote on stderr.
+            TrainerReplyError: It printed something else than messages.
+        """
+        try:
+            said, complaint = self._outputs(time.monotonic() + timeout)
+        finally:
+            self.kill()
+            status = self._process.wait()
+            for pipe in (self._process.stdout, self._process.stderr):
+                assert pipe is not None  # noqa: S101 - both are pipes
+                pipe.close()
+        if status:
+            raise TrainerFailed(self._failure(status, said, complaint))
+        return _read(said)
+
+    def _outputs(self, deadline: float) -> tuple[bytes, bytes]:
+        """Return all of stdout, and of stderr the end."""
+        process = self._process
+        assert process.stdout is not None  # noqa: S101 - both are pipes
+        assert process.stderr is not None  # noqa: S101
+        said, complaint = bytearray(), bytearray()
+        with selectors.DefaultSelector() as waiting:
+            waiting.register(process.stdout, selectors.EVENT_READ, said)
+            waiting.register(process.stderr, selectors.EVENT_READ, complaint)
+            while waiting.get_map():
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    message = "the trainer gave no result"
+                    raise TimedOut(message, "give it more time")
+                ready = waiting.select(min(left, _LOOK))
+                # What it left running may hold its pipes for ever.
+                if not ready and process.poll() is not None:
+                    break
+                for key, _ in ready:
+                    piece = os.read(key.fd, _PIECE)
+                    if not piece:
+                        waiting.unregister(key.fileobj)
+                    key.data.extend(piece)
+                del complaint[:-_PIECE]
+                if len(said) > _MOST:
+                    message = f"the trainer printed more than {_MOST} bytes"
+                    raise TrainerReplyError(message)
+        while process.poll() is None:
+            # It closed both pipes and goes on.
+            try:
+                process.wait(max(deadline - time.monotonic(), 0))
+            except subprocess.TimeoutExpired:
+                message = "the trainer gave no result"
+                raise TimedOut(message, "give it more time") from None
+        return bytes(said), bytes(complaint)
+
+    def _failure(self, status: int, said: bytes, complaint: bytes) -> str:
+        """Return what is known of why it failed."""
+        reasons = [complaint.decode(errors="replace").strip()[-_TOLD:]]
+        for line in said.splitlines()[-1:]:
+            with suppress(ValueError):
+                last = decode(line)
+                if isinstance(last, Error):
+                    reasons.insert(0, last.message[:_TOLD])
+        how = f"status {status}" if status > 0 else f"signal {-status}"
+        return ": ".join([f"{self._name} ended with {how}", *filter(None, reasons)])
+
+
+def _read(said: bytes) -> list[Message]:
+    """Return the messages in what a trainer printed.
+
+    Raises:
+        TrainerReplyError: It is not UTF-8, or a line of it is no message.
+    """
+    try:
+        said.decode()
+    except UnicodeDecodeError:
+        message = "non-utf8 stdout"
+        raise TrainerReplyError(message) from None
+    found: list[Message] = []
+    for number, line in enumerate(said.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            one = decode(line)
+        except ValueError as error:
+            message = f"line {number}: {error}"
+            raise TrainerReplyError(message) from None
+        if isinstance(one, Error):
+            message = f"line {number}: an error, and yet it ended well"
+            raise TrainerReplyError(message)
+        found.append(one)
+    return found

@@ -1,0 +1,164 @@
+"""From the settings to an open store, or to the reason why there is none."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from engram import llm
+from engram.embedding import resolve
+from engram.errors import EngramError, InvalidArgument, ModelCorrupt, ModelMissing
+from engram.experience import ExperienceMemory
+from engram.server.failures import (
+    CONFIG_INVALID,
+    DATABASE_UNAVAILABLE,
+    INIT_FAILED,
+    INVALID_PROVIDER,
+    LEGACY_DATABASE,
+    MIGRATION_FAILED,
+    MODEL_MISMATCH,
+    Failure,
+)
+from engram.server.refusals import failure_of
+from engram.storage.legacy_memories import is_own_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from engram.embedding import Embedder
+    from engram.llm import LLMAdapter
+    from engram.models import StoredModel
+    from engram.server.sections import Embedding
+    from engram.server.settings import ServerSettings
+
+_ADAPTERS: Final[dict[str, Callable[..., LLMAdapter]]] = {
+    "anthropic": llm.AnthropicAdapter,
+    "openai": llm.OpenAIAdapter,
+    "gemini": llm.GeminiAdapter,
+    "deepseek": llm.DeepSeekAdapter,
+    "qwen": llm.QwenAdapter,
+    "kimi": llm.KimiAdapter,
+    "ollama": llm.OpenAIAdapter,
+}
+_DETERMINISTIC: Final = "deterministic"
+
+_LOG = logging.getLogger("engram.server")
+
+
+def opened(settings: ServerSettings, clock: Callable[[], datetime]) -> ExperienceMemory:
+    """Open the store that the settings name; a missing one is made, with its folder.
+
+    Raises:
+        Failure: It cannot be opened as the settings say, or another database would be left behind.
+    """
+    if settings.left_behind is not None and not is_own_store(settings.left_behind):
+        text = (
+            f"legacy global database detected at {settings.left_behind}: set ENGRAM_DB_PATH to"
+            f" {settings.store_path} to begin a store there, and call memory_migrate_apply"
+        )
+        raise Failure(LEGACY_DATABASE, text)
+    embedder = _embedder(settings.embedding)
+    memory = _open(settings, embedder, clock)
+    try:
+        _check_model(settings.embedding, memory.model())
+    except BaseException:
+        memory.close()
+        raise
+    return memory
+
+
+def _open(
+    settings: ServerSettings, embedder: Embedder | None, clock: Callable[[], datetime]
+) -> ExperienceMemory:
+    try:
+        settings.store_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return ExperienceMemory(
+            settings.store_path,
+            embedder=embedder,
+            agent_id=settings.server.agent or None,
+            key=settings.key,
+            llm=language_model(settings),
+            clock=clock,
+        )
+    except OSError as error:
+        if isinstance(error, EngramError):
+            raise
+        text = f"init failed: the folder of the store cannot be made: {error.strerror}"
+        raise Failure(INIT_FAILED, text) from None
+    except EngramError as error:
+        failure = failure_of(error)
+        if failure.code in (MODEL_MISMATCH, DATABASE_UNAVAILABLE):
+            raise failure from None
+        raise Failure(MIGRATION_FAILED, f"migration failed: {error}") from None
+
+
+def _embedder(embedding: Embedding) -> Embedder | None:
+    """Return the embedder that the settings name; None follows the store.
+
+    Raises:
+        Failure: It is not on this machine, or has other dimensions than the settings say.
+    """
+    name = embedding.model or None
+    if embedding.provider == _DETERMINISTIC:
+        if name not in (None, _DETERMINISTIC):
+            text = "invalid configuration: embedding.model is not of the provider deterministic"
+            raise Failure(CONFIG_INVALID, text)
+        name = _DETERMINISTIC
+    if name is None:
+        return None
+    try:
+        found = resolve(name)
+    except (ModelMissing, ModelCorrupt) as error:
+        raise Failure(INVALID_PROVIDER, f"invalid provider: {error}") from None
+    _check_dimension(embedding, found.dim)
+    return found
+
+
+def _check_model(embedding: Embedding, stored: StoredModel | None) -> None:
+    """Refuse a store whose model is not of the provider, where no model was named.
+
+    Raises:
+        Failure: It is another one.
+    """
+    if stored is None:
+        return
+    if embedding.provider != _DETERMINISTIC and stored.name == _DETERMINISTIC != embedding.model:
+        text = (
+            "embedding model mismatch: the store holds vectors of the provider deterministic"
+            " (`engram reembed` gives it others)"
+        )
+        raise Failure(MODEL_MISMATCH, text)
+    _check_dimension(embedding, stored.dim)
+
+
+def _check_dimension(embedding: Embedding, dim: int) -> None:
+    if embedding.dimension not in (0, dim):
+        text = f"invalid configuration: embedding.dimension must be 0 or the model's, {dim}"
+        raise Failure(CONFIG_INVALID, text)
+
+
+def language_model(settings: ServerSettings) -> LLMAdapter | None:
+    """Return the adapter of the language model, None where there is none; nothing is asked yet.
+
+    One that cannot be used is no reason not to start: what it would be asked is decided without.
+    """
+    chosen = settings.llm
+    if chosen.provider == "none":
+        return None
+    options: dict[str, Any] = {
+        # An answer, or its failure after a second try, comes before the request's own time is up.
+        "timeout": settings.server.request_timeout_secs / 3,
+        "retries": 1,
+    }
+    if chosen.model:
+        options["model"] = chosen.model
+    if chosen.api_key:
+        options["api_key"] = chosen.api_key
+    if chosen.provider == "ollama":
+        options["base_url"] = f"{settings.ollama_host.rstrip('/')}/v1"
+    try:
+        return _ADAPTERS[chosen.provider](**options)
+    except InvalidArgument as error:
+        _LOG.warning("the language model cannot be used: %s", error)
+        return None

@@ -1,0 +1,72 @@
+"""What rests on an episode, and what names it: neither may outlive it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from engram.storage import uids
+from engram.storage.experiences import INSIGHT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from engram.storage.connection import Connection
+
+ABSORBED: Final = (
+    "SELECT x.episode FROM episode AS e CROSS JOIN experience AS x ON x.superseded_by = e.uid"
+    " WHERE e.id IN {0}"
+)
+"""SQL of the experiences that were merged into any of some episodes, given the SQL of their keys.
+
+They say what it says.
+"""
+
+# Each step goes from the episodes found last to those that were merged into one of them, and to
+# the insights that were drawn from one.
+_RESTING = (
+    "WITH RECURSIVE gone (id) AS (SELECT value FROM json_each(?)"  # noqa: S608
+    " UNION SELECT x.episode FROM gone CROSS JOIN episode AS e ON e.id = gone.id"
+    " CROSS JOIN experience AS x ON x.superseded_by = e.uid"
+    " UNION SELECT s.episode FROM gone CROSS JOIN episode AS e ON e.id = gone.id"
+    " CROSS JOIN episode_source AS s ON s.source = e.uid"
+    f" CROSS JOIN experience AS x ON x.episode = s.episode AND x.memory_type = '{INSIGHT}'"
+    ") SELECT e.id, e.uid FROM gone CROSS JOIN episode AS e ON e.id = gone.id ORDER BY e.id"
+)
+
+
+class Dependents:
+    """What depends on a store's episodes; every method runs in the caller's transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def of(self, episodes: Iterable[int]) -> dict[int, str]:
+        """Return the episodes that have to go when some do, those included: keys and public ids.
+
+        The others are what was merged into one of them, which says the same, and insights that
+        were drawn from one. Ascending.
+        """
+        rows: Any = self._connection.execute(_RESTING, (json.dumps(list(episodes)),))
+        return {key: uids.from_stored(uid) for key, uid in rows}
+
+    def let_go(self, episodes: Sequence[int], ids: Iterable[str]) -> None:
+        """Take away what names episodes, before their rows go.
+
+        Experiences that follow from one follow from nothing then; the steps of consolidations that
+        changed one cannot be taken back any more, and may quote it.
+
+        Args:
+            episodes: Their keys.
+            ids: Their public ids.
+        """
+        self._connection.executemany(
+            "UPDATE experience SET parent = NULL"
+            " WHERE parent = (SELECT uid FROM episode WHERE id = ?)",
+            [(key,) for key in episodes],
+        )
+        self._connection.execute(
+            "DELETE FROM consolidation_step WHERE EXISTS (SELECT 1 FROM json_each(memories) AS m"
+            " WHERE m.value IN (SELECT value FROM json_each(?)))",
+            (json.dumps(list(ids)),),
+        )

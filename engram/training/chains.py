@@ -1,0 +1,193 @@
+"""Which memories followed from which: as they say, or as likeness and nearness in time suggest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from engram.training.rows import Corpus, Row
+
+_WINDOW: Final = 6 * 3_600_000_000
+_LEAST_COSINE: Final = 0.7
+_ROUNDING: Final = 1e-5
+"""How far a product in float32 may be from the cosine."""
+
+_BLOCK: Final = 256
+"""Rows whose successors are looked for at once."""
+_KEPT: Final = 64
+"""Successors that are remembered of each."""
+_FIRST_COLUMNS: Final = 512
+_MOST_COLUMNS: Final = 4096
+
+_SHADOW_DIM: Final = 64
+_SAMPLE: Final = 20_000
+_SHADOWED_FROM: Final = 100_000_000
+"""Pairs within the window from which on shadows are worth making."""
+
+
+def explicit_chains(rows: Sequence[Row]) -> list[list[int]]:
+    """Return the chains that parents tell of, as places in `rows`.
+
+    Each begins with a memory that has no parent and follows the first child, and the first child
+    of that. Roots in the order they are met.
+    """
+    known = {row.id for row in rows}
+    first_child: dict[str, int] = {}
+    for at, row in enumerate(rows):
+        if row.parent_id is not None and row.parent_id in known:
+            first_child.setdefault(row.parent_id, at)
+    chains = []
+    for at, row in enumerate(rows):
+        if row.parent_id is None and row.id in first_child:
+            chain = [at]
+            while (child := first_child.get(rows[chain[-1]].id)) is not None:
+                chain.append(child)
+            chains.append(chain)
+    return chains
+
+
+def implicit_chains(corpus: Corpus, taken: set[int]) -> list[list[int]]:
+    """Return the chains of memories that are alike and follow each other, as places in the rows.
+
+    From each memory that is in no chain yet the next one in time is looked for that is not either,
+    was made within six hours and has a cosine of 0.7 or more; then the next one after that.
+
+    Args:
+        corpus: The memories; those without a vector or a time are in no chain.
+        taken: Places of those that are in chains already.
+    """
+    timed = [
+        (created, owner, at)
+        for at, owner in enumerate(corpus.owners.tolist())
+        if (created := corpus.rows[owner].created) is not None and owner not in taken
+    ]
+    timed.sort(key=lambda one: one[0])
+    if not timed:
+        return []
+    times = np.array([created for created, _, _ in timed], dtype=np.int64)
+    vectors = corpus.vectors[[at for _, _, at in timed]]
+    return [[timed[at][1] for at in chain] for chain in _chains(times, vectors)]
+
+
+def _chains(times: NDArray[np.int64], vectors: NDArray[np.float32]) -> list[list[int]]:
+    successors = _Successors(times, vectors)
+    chains = []
+    for start in range(len(times)):
+        if successors.taken[start]:
+            continue
+        chain = [start]
+        while (following := successors.of(chain[-1], start)) is not None:
+            successors.taken[chain[-1]] = successors.taken[following] = True
+            chain.append(following)
+        if len(chain) > 1:
+            chains.append(chain)
+    return chains
+
+
+class _Successors:
+    """Finds what follows a row: the first later one that is near in time, alike and not taken.
+
+    Every row is asked for at most once, so the rows of a block are looked at together: one product
+    of matrices instead of many of vectors.
+
+    Attributes:
+        taken: bool[n], the rows that are in a chain.
+    """
+
+    def __init__(self, times: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+        self.taken = np.zeros(len(times), dtype=np.bool_)
+        self._ends = np.searchsorted(times, times + _WINDOW, side="right")
+        self._vectors = vectors
+        self._found: dict[int, NDArray[np.int64]] = {}
+        pairs = int((self._ends - np.arange(len(times))).sum())
+        self._shadows = _shadows(vectors) if pairs >= _SHADOWED_FROM else None
+
+    def of(self, row: int, start: int) -> int | None:
+        """Return what follows a row; rows before `start` will not be asked for any more."""
+        while True:
+            if row not in self._found:
+                self._look(row, start)
+            found = self._found.pop(row)
+            free = found[~self.taken[found]]
+            if len(free):
+                return int(free[0])
+            if len(found) < _KEPT:
+                return None
+            # More may follow, for those that were found are taken by now.
+
+    def _look(self, row: int, start: int) -> None:
+        """Find the first `_KEPT` that may follow each row of a block."""
+        block = row - row % _BLOCK
+        rows = np.arange(block, min(block + _BLOCK, len(self.taken)))
+        rows = rows[(rows == row) | (~self.taken[rows] & (rows >= start))]
+        found: list[list[NDArray[np.int64]]] = [[] for _ in rows]
+        counts = np.zeros(len(rows), dtype=np.int64)
+        open_ = np.arange(len(rows))
+        begin, width = int(rows[0]) + 1, _FIRST_COLUMNS
+        while len(open_):
+            end = min(begin + width, int(self._ends[rows[open_]].max()))
+            columns = begin + np.flatnonzero(~self.taken[begin:end])
+            alike = self._follow(rows[open_], columns)
+            for at in np.flatnonzero(alike.any(axis=1)).tolist():
+                found[open_[at]].append(columns[alike[at]])
+            counts[open_] += alike.sum(axis=1)
+            begin, width = max(end, begin), min(2 * width, _MOST_COLUMNS)
+            open_ = open_[(counts[open_] < _KEPT) & (self._ends[rows[open_]] > begin)]
+        for one, parts in zip(rows.tolist(), found, strict=True):
+            later = np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+            self._found[one] = later[:_KEPT].copy()
+
+    def _follow(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return bool[n, m]: whether a row may be followed by a column."""
+        later = (columns > rows[:, None]) & (columns < self._ends[rows][:, None])
+        if self._shadows is not None:
+            rough = self._shadows[rows] @ self._shadows[columns].T >= _LEAST_COSINE - _ROUNDING
+            rough &= later
+            # Where most are alike, whole products cost less than one for each pair.
+            if 20 * np.count_nonzero(rough) < rough.size:
+                return self._checked(rough, rough, rows, columns)
+        products = self._vectors[rows] @ self._vectors[columns].T
+        alike: NDArray[np.bool_] = products >= _LEAST_COSINE
+        close = np.abs(products - _LEAST_COSINE) < _ROUNDING
+        return self._checked(alike & later, close & later, rows, columns)
+
+    def _checked(
+        self,
+        alike: NDArray[np.bool_],
+        doubtful: NDArray[np.bool_],
+        rows: NDArray[np.int64],
+        columns: NDArray[np.int64],
+    ) -> NDArray[np.bool_]:
+        """Decide the doubtful pairs by their cosines in float64, which no blocking changes."""
+        left, right = np.nonzero(doubtful)
+        for first in range(0, len(left), _MOST_COLUMNS):
+            some = slice(first, first + _MOST_COLUMNS)
+            cosines = np.einsum(
+                "ij,ij->i",
+                self._vectors[rows[left[some]]],
+                self._vectors[columns[right[some]]],
+                dtype=np.float64,
+            )
+            alike[left[some], right[some]] = cosines >= _LEAST_COSINE
+        return alike
+
+
+def _shadows(vectors: NDArray[np.float32]) -> NDArray[np.float32] | None:
+    """Return short vectors whose products are at least those of the vectors; None: none shorter.
+
+    They are the parts along the directions that matter most, and the length of what is left: the
+    product of two rests is at most that of their lengths.
+    """
+    if vectors.shape[1] <= 2 * _SHADOW_DIM:
+        return None
+    sample = vectors[:: len(vectors) // _SAMPLE + 1]
+    _, directions = np.linalg.eigh(sample.T @ sample)
+    main = vectors @ directions[:, -_SHADOW_DIM:].astype(np.float32)
+    rest = np.sqrt(np.maximum(1.0 - np.square(main).sum(axis=1), 0.0) + _ROUNDING)
+    return np.column_stack((main, rest)).astype(np.float32)

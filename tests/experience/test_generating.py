@@ -1,0 +1,331 @@
+"""Renewing insights through a trainer that says what a test wants it to say."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import pytest
+from stand_ins import WordEmbedder
+
+from engram import Engram
+from engram.errors import InvalidArgument, TimedOut, TrainerFailed, TrainerReplyError
+from engram.experience import ExperienceMemory
+
+
+def insight(uid: str, text: str = "an insight", **more: object) -> dict[str, object]:
+    return {
+        "type": "insight",
+        "id": uid,
+        "context": text,
+        "action": "do",
+        "result": "done",
+        "insight_type": "cluster",
+        **more,
+    }
+
+
+COMPLETE = {"type": "complete", "insights_generated": 1, "duration_secs": 0.5}
+PROGRESS = {"type": "progress", "stage": "loading", "percent": 0.0}
+
+
+@pytest.fixture
+def experiences(path, clock):
+    with ExperienceMemory(path, embedder=WordEmbedder(), clock=clock) as memory:
+        yield memory
+
+
+class FakeTrainer:
+    """A program that does what its text says, whatever it is told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "trainer"
+
+    def does(self, body: str) -> str:
+        self.file.write_text(f"#!{sys.executable}\nimport os, sys, time\n{textwrap.dedent(body)}\n")
+        self.file.chmod(0o700)
+        return str(self.file)
+
+    def says(self, *lines: object, after: str = "") -> str:
+        said = "".join(
+            f"{one if isinstance(one, str) else json.dumps(one)}\n" for one in lines
+        ).encode()
+        return self.does(f"sys.stdout.buffer.write({said!r})\nsys.stdout.flush()\n{after}")
+
+
+@pytest.fixture
+def fake(tmp_path) -> FakeTrainer:
+    (tmp_path / "bin").mkdir()
+    return FakeTrainer(tmp_path / "bin")
+
+
+@pytest.fixture
+def run(experiences, tmp_path):
+    def generate(trainer: str, **options):
+        return experiences.generate(tmp_path / "models", trainer=trainer, **options)
+
+    return generate
+
+
+def ids(memory: ExperienceMemory) -> list[str]:
+    return [one.id for one in memory.insights()]
+
+
+def test_what_it_says_is_kept(experiences, fake, run):
+    done = run(fake.says(PROGRESS, insight("i1", tags="perf,cache", source_ids="a,b"), COMPLETE))
+    assert (done.generated, done.messages_parsed) == (1, 3)
+    [kept] = experiences.insights()
+    assert (kept.id, kept.context, kept.insight_type) == ("i1", "an insight", "cluster")
+    assert (kept.tags, kept.source_ids, kept.score) == (("perf", "cache"), "a,b", 0.0)
+    assert experiences.search("insight").hits[0].id == "i1"
+
+
+def test_members_that_may_be_missing_are_null(experiences, fake, run):
+    run(fake.says(insight("i1"), insight("i2", tags=None, source_ids=None), COMPLETE))
+    assert [(one.tags, one.source_ids) for one in experiences.insights()] == [((), None)] * 2
+
+
+def test_blank_lines_and_spaces_say_nothing(fake, run):
+    said = ["", "   ", f"  {json.dumps(insight('i1'))}  \r", "", json.dumps(COMPLETE)]
+    assert run(fake.says(*said)).messages_parsed == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("{broken", "not JSON"),
+        ('{"stage": "loading", "percent": 1}', "not one of"),
+        ('{"type": "surprise"}', "not one of"),
+        ('{"type": "progress", "stage": "loading"}', "not one of"),
+        ('{"type": "metric", "name": "x", "value": Infinity}', "not JSON"),
+        ('{"type": "error", "message": "no"}', "error"),
+        ("[]", "not one of"),
+    ],
+)
+def test_one_line_that_is_no_message_voids_the_run(experiences, fake, run, line, reason):
+    run(fake.says(insight("old"), COMPLETE))
+    with pytest.raises(TrainerReplyError, match=f"line 2: .*{reason}"):
+        run(fake.says(insight("new"), line, COMPLETE))
+    assert ids(experiences) == ["old"]
+
+
+def test_bytes_that_are_not_utf8_void_the_run(experiences, fake, run):
+    with pytest.raises(TrainerReplyError, match="non-utf8 stdout"):
+        run(fake.does(r"sys.stdout.buffer.write(b'\xff\n')"))
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [insight("new", insight_type="odd"), insight(""), insight("x" * 201)],
+    ids=["type", "no id", "long id"],
+)
+def test_an_insight_that_cannot_be_kept_leaves_the_old_ones(experiences, fake, run, bad):
+    run(fake.says(insight("old"), COMPLETE))
+    with pytest.raises(TrainerReplyError):
+        run(fake.says(insight("fine"), bad, COMPLETE))
+    assert ids(experiences) == ["old"]
+
+
+def test_two_insights_with_one_id_leave_the_old_ones(experiences, fake, run):
+    run(fake.says(insight("old"), COMPLETE))
+    with pytest.raises(TrainerReplyError, match="one id"):
+        run(fake.says(insight("i"), insight("i"), COMPLETE))
+    assert ids(experiences) == ["old"]
+
+
+def test_an_insight_does_not_take_the_id_of_another_memory(experiences, fake, run):
+    other = experiences.store("context", "action", "result").id
+    with pytest.raises(TrainerReplyError, match="another memory"):
+        run(fake.says(insight(other), COMPLETE))
+    assert experiences.get(other).memory_type == "decision"
+    assert ids(experiences) == []
+
+
+def test_a_run_without_insights_keeps_the_earlier_ones(experiences, fake, run):
+    run(fake.says(insight("old"), COMPLETE))
+    done = run(fake.does(""))
+    assert (done.generated, done.messages_parsed, ids(experiences)) == (0, 0, ["old"])
+
+
+def test_another_run_takes_the_place_of_the_earlier_one(experiences, fake, run):
+    run(fake.says(insight("a"), insight("b"), COMPLETE))
+    run(fake.says(insight("c"), COMPLETE))
+    assert ids(experiences) == ["c"]
+
+
+def test_stored_and_imported_insights_stay(experiences, fake, run):
+    mine = experiences.store("my", "own", "insight", memory_type="insight").id
+    run(fake.says(insight("a"), COMPLETE))
+    run(fake.says(insight("b"), COMPLETE))
+    assert ids(experiences) == [mine, "b"]
+
+
+def test_an_insight_that_comes_again_keeps_its_score_and_use(experiences, fake, run):
+    run(fake.says(insight("a"), COMPLETE))
+    experiences.search("insight")
+    experiences.judge("a", score=0.9)
+    run(fake.says(insight("a"), COMPLETE))
+    assert experiences.get("a").score == 0.9
+    run(fake.says(insight("a", "another text"), COMPLETE))
+    [kept] = experiences.insights()
+    assert (kept.context, kept.score) == ("another text", 0.9)
+    assert experiences.search("another text").hits[0].id == "a"
+
+
+def test_an_insight_that_is_gone_is_erased_unless_it_was_judged(experiences, path, fake, run):
+    run(fake.says(insight("judged"), insight("other"), COMPLETE))
+    experiences.judge("judged", score=0.9)
+    run(fake.says(insight("new"), COMPLETE))
+    assert ids(experiences) == ["new"]
+    assert {hit.id for hit in experiences.search("insight").hits} == {"new"}
+    run(fake.says(insight("judged"), COMPLETE))
+    [back] = experiences.insights()
+    assert (back.id, back.score) == ("judged", 0.9)
+
+
+def test_generating_works_after_an_insight_was_shown(experiences, fake, run):
+    run(fake.says(insight("a"), COMPLETE))
+    assert experiences.search("an insight").hits
+    run(fake.says(insight("b"), COMPLETE))
+    assert ids(experiences) == ["b"]
+
+
+def test_erasing_a_source_erases_what_was_drawn_from_it(experiences, path, fake, run):
+    source = experiences.store("context", "action", "result").id
+    run(fake.says(insight("a", source_ids=source), insight("b"), COMPLETE))
+    with Engram(path, embedder=WordEmbedder()) as memory:
+        memory.forget(source)
+    assert ids(experiences) == ["b"]
+
+
+def test_what_it_says_beside_insights_is_kept(experiences, fake, run, tmp_path):
+    target = experiences.store("context", "action", "result").id
+    model = tmp_path / "model.onnx"
+    model.write_bytes(b"model")
+    run(
+        fake.says(
+            {"type": "recommendation", "target_id": target, "action": "archive", "reasoning": "r"},
+            {"type": "recommendation", "target_id": "gone", "action": "archive", "reasoning": "r"},
+            {"type": "metric", "name": "cluster_count", "value": 12.0},
+            {"type": "artifact", "path": str(model), "size_bytes": 5},
+            {"type": "artifact", "path": str(tmp_path / "none"), "size_bytes": 7},
+            COMPLETE,
+        )
+    )
+    [one] = experiences.training_runs()
+    assert one.recommendations == [(target, "archive", "r")]
+    assert one.metrics == [("cluster_count", 12.0)]
+    digest = "9372c470eeadd5ecd9c3c74c2b3cb633f8e2f2fad799250a0f70d652b6b825e4"
+    assert one.artifacts == [(str(model), 5, digest), (str(tmp_path / "none"), 7, None)]
+    assert (one.failure, one.messages, one.insights, one.duration_secs) == (None, 6, 0, 0.5)
+
+
+def test_the_last_twenty_runs_are_kept(experiences, fake, run):
+    trainer = fake.says(COMPLETE)
+    kept = []
+    for _ in range(22):
+        run(trainer)
+        kept.append(experiences.training_runs(1)[0].id)
+    assert [one.id for one in experiences.training_runs()] == kept[:1:-1]
+
+
+def test_a_failure_says_why(experiences, fake, run):
+    said = {"type": "error", "message": "no table memories"}
+    with pytest.raises(TrainerFailed, match="status 3: no table memories: it broke"):
+        run(fake.says(insight("new"), said, after="sys.stderr.write('it broke'); sys.exit(3)"))
+    assert ids(experiences) == []
+    assert experiences.training_runs()[0].failure == "trainer_failed"
+
+
+def test_a_trainer_that_is_killed_is_a_failure(fake, run):
+    with pytest.raises(TrainerFailed, match="signal 9"):
+        run(fake.does("os.kill(os.getpid(), 9)"))
+
+
+def test_a_trainer_that_is_nowhere_is_a_failure(run, tmp_path):
+    for name in ("no-such-trainer", str(tmp_path / "none"), "some/where"):
+        with pytest.raises(TrainerFailed):
+            run(name)
+
+
+def test_a_trainer_is_found_on_the_path(fake, run, monkeypatch):
+    fake.says(COMPLETE)
+    monkeypatch.setenv("PATH", str(fake.file.parent.parent), prepend=os.pathsep)
+    assert run("bin/trainer").messages_parsed == 1
+    monkeypatch.setenv("PATH", str(fake.file.parent), prepend=os.pathsep)
+    assert run("trainer").messages_parsed == 1
+
+
+def test_a_trainer_that_takes_too_long_is_killed_with_its_children(
+    experiences, fake, run, tmp_path
+):
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    reading = os.open(gate, os.O_RDONLY | os.O_NONBLOCK)
+    with pytest.raises(TimedOut):
+        run(fake.does(f"gate = open({str(gate)!r}, 'w'); os.fork(); time.sleep(600)"), timeout=2.0)
+    # Ends when nobody is left that could write.
+    os.set_blocking(reading, True)
+    assert os.read(reading, 1) == b""
+    os.close(reading)
+    assert experiences.training_runs()[0].failure == "timed_out"
+
+
+def test_a_trainer_that_closes_its_output_and_goes_on_is_killed(fake, run):
+    with pytest.raises(TimedOut):
+        run(fake.does("os.close(1); os.close(2); time.sleep(600)"), timeout=1.0)
+
+
+def test_what_a_trainer_leaves_behind_does_not_hold_up_its_result(fake, run):
+    left = "if os.fork() == 0:\n    time.sleep(600)"
+    assert run(fake.says(COMPLETE, after=left)).messages_parsed == 1
+
+
+def test_a_trainer_reads_nothing_from_this_process(fake, run):
+    assert run(fake.says(COMPLETE, after="assert sys.stdin.read() == ''")).messages_parsed == 1
+
+
+def test_a_second_trainer_is_refused_while_one_runs(experiences, fake, run, tmp_path):
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    first = fake.says(COMPLETE, after=f"open({str(gate)!r}).read()")
+    results: list[object] = []
+    thread = threading.Thread(target=lambda: results.append(run(first)))
+    thread.start()
+    # Opening it waits for the trainer, which opens it too.
+    with gate.open("w"), pytest.raises(TrainerFailed, match="already"):
+        run(first)
+    thread.join()
+    assert results
+
+
+def test_closing_ends_the_trainer(path, clock, fake, tmp_path):
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    memory = ExperienceMemory(path, embedder=WordEmbedder(), clock=clock)
+    errors: list[TrainerFailed] = []
+
+    def generate() -> None:
+        try:
+            memory.generate(tmp_path, trainer=fake.does(f"open({str(gate)!r}).read()"))
+        except TrainerFailed as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=generate)
+    thread.start()
+    with gate.open("w"):
+        memory.close()
+        thread.join()
+    assert len(errors) == 1
+
+
+def test_a_store_in_memory_has_nothing_to_read(tmp_path):
+    with (
+        ExperienceMemory(embedder=WordEmbedder()) as memory,
+        pytest.raises(InvalidArgument),
+    ):
+        memory.generate(tmp_path)

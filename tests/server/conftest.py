@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from engram_server import DETERMINISTIC, Server
+
+Start = Callable[..., Server]
+
+
+@pytest.fixture
+def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
+    """Start servers, each in a project and with a home of its own unless it is told otherwise."""
+    with ExitStack() as stack:
+
+        def started(settings: str = DETERMINISTIC, place: Path | None = None, **variables: str):
+            where = place or tmp_path_factory.mktemp("s")
+            return stack.enter_context(Server(where, settings, variables))
+
+        yield started
+
+
+@pytest.fixture
+def server(start: Start) -> Server:
+    return start()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server for tests that leave nothing behind."""
+    with Server(tmp_path_factory.mktemp("s")) as running:
+        yield running
+
+
+@pytest.fixture
+def trainer(tmp_path: Path) -> Callable[[str], str]:
+    """Make a program that ignores its arguments and does what the body, in Python, says."""
+    file = tmp_path / "fake-trainer"
+
+    def made(body: str) -> str:
+        file.write_text(f"#!{sys.executable}\nimport os, sys, time\n{body}\n")
+        file.chmod(0o700)
+        return str(file)
+
+    return made
