@@ -197,15 +197,15 @@ class LineFile:
                 self._part(table, part, f"{where}.{name}[{at}]") for at, part in enumerate(parts)
             ]
         if kind == "episode":
-            checked |= self._beside(record, where)
+            checked |= self._of_episode(record, where)
         if kind == "fact" and "reflection" in record:
             window, place = record.pop("reflection"), f"{where}.reflection"
             checked["reflection"] = arguments.integer(window, place, 0, self._windows - 1)
         _nothing_left(record, where)
         return checked
 
-    def _beside(self, record: Record, where: str) -> Record:
-        """Take what other tables have of an episode out of its record and check it."""
+    def _of_episode(self, record: Record, where: str) -> Record:
+        """Take what lies inside an episode's record out of it and check it."""
         checked: Record = {
             name: self._part(name, record.pop(name), f"{where}.{name}")
             for name in _ROWS
