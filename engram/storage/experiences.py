@@ -150,6 +150,22 @@ class Outline(NamedTuple):
     project: str | None
 
 
+class Use(NamedTuple):
+    """How much an episode was of use so far.
+
+    Attributes:
+        score: How useful it was judged; 0.0 before it was.
+        used_count: How often it was stored again.
+        happened_at: When it happened, in microseconds.
+        last_at: When it was last stored again, or else changed; likewise.
+    """
+
+    score: float
+    used_count: int
+    happened_at: int
+    last_at: int
+
+
 def parts_of(content: str, context_bytes: int, action_bytes: int) -> tuple[str, str, str]:
     """Return context, action and result of an experience's episode."""
     said = content.encode()
@@ -271,6 +287,18 @@ class Experiences:
             Outline(key, uids.from_stored(uid), at, kind, whose)
             for key, uid, at, kind, whose in rows
         ]
+
+    def uses(self, episodes: Iterable[int]) -> dict[int, Use]:
+        """Return how much some episodes were of use so far, by key, experiences or not."""
+        rows = self._connection.execute(
+            "SELECT e.id, coalesce(j.score, 0.0), coalesce(x.used_count, 0), e.occurred_at,"
+            " coalesce(x.last_used_at, x.updated_at, e.occurred_at) FROM json_each(?) AS k"
+            " CROSS JOIN episode AS e ON e.id = k.value"
+            " LEFT JOIN experience AS x ON x.episode = e.id"
+            " LEFT JOIN judgement AS j ON j.episode = e.id",
+            (json.dumps(list(episodes)),),
+        )
+        return {key: Use(*row) for key, *row in rows}
 
     def last_use(self, episode: int) -> tuple[int, int]:
         """Return when an episode was last changed, in microseconds, and how often it was used."""
