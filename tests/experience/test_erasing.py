@@ -168,7 +168,8 @@ def test_a_sweep_finds_names_beside_the_texts(experiences, memory):
             ("d", "of", "me", "{}"),
         ):
             run(
-                "INSERT INTO consolidation_step VALUES (NULL, ?, 1, 'merge', '[]', ?, ?, ?, 1, NULL)",
+                "INSERT INTO consolidation_step VALUES"
+                " (NULL, ?, 1, 'merge', '[]', ?, ?, ?, 1, NULL)",
                 (name, reason, who, before),
             )
         run("INSERT INTO training_run (id, uid, started_at, finished_at) VALUES (1, 't', 0, 0)")
