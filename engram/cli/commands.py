@@ -40,6 +40,10 @@ COMMANDS: Final = {
         "config:config",
         "Check, show and describe the settings.",
     ),
+    "consolidation": (
+        "consolidation:consolidation",
+        "Merge, archive and delete superfluous experiences; all of it can be taken back.",
+    ),
     "contradictions": (
         "contradictions:contradictions",
         "Print the pairs of active facts in the store PATH that cannot both hold.",

@@ -140,6 +140,9 @@ class Consolidation(Section):
     min_score: float = setting(
         0.3, "Stale ones have a lower score.", minimum=0, maximum=1, used=True
     )
+    similarity: float = setting(
+        0.9, "Cosine that all three texts of duplicates reach.", minimum=0, maximum=1, used=True
+    )
     fts_similarity_floor: float = setting(
         0.0, "Only reported: duplicates are found by meaning, not by a shared word.", minimum=0
     )
