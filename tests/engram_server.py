@@ -85,7 +85,9 @@ class Server:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(0.02)
                 raise AssertionError(process.communicate()[1])
-            if self.socket.exists():
+            # A dead server's may be there before.
+            with suppress(OSError):
+                Peer(self.socket).close()
                 return
         process.kill()
         pytest.fail("the server is not ready")
