@@ -28,7 +28,13 @@ MISSING = {
     "memory_train_delete": "id",
     "memory_consolidate_undo": "run_id",
 }
-IGNORING = {"memory_status", "memory_export", "memory_train_list", "memory_train_generate"}
+IGNORING = {
+    "memory_status",
+    "memory_export",
+    "memory_train_list",
+    "memory_train_generate",
+    "memory_reembed",
+}
 
 
 def test_an_unknown_method_is_named(shared):
@@ -67,7 +73,7 @@ def test_parameters_are_an_object(shared, method):
 @pytest.mark.parametrize(
     ("method", "params"),
     [
-        ("memory_store", texts(0) | {"action": 5}),
+        ("memory_store", {"context": "", "action": 5}),
         ("memory_store", texts(0) | {"result": None}),
         ("memory_store", texts(0) | {"project": ["SECRET"]}),
         ("memory_store", texts(0) | {"memory_type": {"SECRET": 1}}),
