@@ -52,6 +52,8 @@ class BareDatabase:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.connection = sqlite3.connect(path, isolation_level=None)
+        # A disk that loses power is no part of these tests.
+        self.connection.execute("PRAGMA synchronous = OFF")
         self.connection.executescript(SCHEMA)
 
     def add(self, uid: object, vector: object = None, **columns: object) -> None:
@@ -63,6 +65,7 @@ class BareDatabase:
             "result": f"result of {uid}",
             "score": 0.5,
             "embedding_context": blob(vector) if isinstance(vector, (list, np.ndarray)) else vector,
+            "used_count": 0,
             "created_at": hours(0),
             "updated_at": hours(0),
             **columns,
@@ -71,6 +74,12 @@ class BareDatabase:
         self.connection.execute(
             f"INSERT INTO memories ({', '.join(row)}) VALUES ({marks})", [*row.values()]
         )
+
+    def loosen(self) -> None:
+        """Let any column of `memories` hold anything."""
+        columns = [row[1] for row in self.connection.execute("PRAGMA table_info(memories)")]
+        self.connection.execute("DROP TABLE memories")
+        self.connection.execute(f"CREATE TABLE memories ({', '.join(columns)})")
 
     def judge(self, uid: object, judged: object = 1) -> None:
         self.connection.execute(

@@ -58,7 +58,9 @@ class Server:
     ) -> None:
         self.home = place / "home"
         self.root = place / "work"
-        self.socket = self.root / ".engram/engram.sock"
+        self.socket = Path(
+            variables.get("ENGRAM_SOCKET_PATH", self.root / ".engram/engram.sock")
+        )
         self.store = self.root / ".engram/engram.db"
         (self.root / ".engram").mkdir(parents=True, exist_ok=True)
         self.home.mkdir(exist_ok=True)
@@ -89,13 +91,18 @@ class Server:
             stderr=subprocess.PIPE,
             text=True,
         )
+        self.wait(process)
+        return process
+
+    def wait(self, process: subprocess.Popen[str]) -> None:
+        """Wait until a process is ready."""
         for _ in range(PATIENCE * 50):
             # The socket appears when the server is ready; one that ended is not waited for.
             with suppress(subprocess.TimeoutExpired):
                 process.wait(0.02)
                 raise AssertionError(process.communicate()[1])
             if self.socket.exists():
-                return process
+                return
         process.kill()
         pytest.fail("the server is not ready")
 

@@ -174,11 +174,11 @@ def run_in_batches(
     return list(chain.from_iterable(planned)), results
 
 
-def open_session(onnx: Path, threads: int) -> Any:
+def open_session(onnx: Path | bytes, threads: int) -> Any:
     """Return an onnxruntime session on the CPU.
 
     Args:
-        onnx: The file.
+        onnx: The file, or what it holds.
         threads: Threads within an operator, the calling one included.
 
     Raises:
@@ -192,8 +192,10 @@ def open_session(onnx: Path, threads: int) -> Any:
     options.log_severity_level = _ERRORS_ONLY
     options.enable_mem_pattern = False  # made for inputs of one shape; ours vary
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    source = onnx if isinstance(onnx, bytes) else str(onnx)
     try:
-        return onnxruntime.InferenceSession(str(onnx), options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # each failure has a class of its own, under Exception
-        message = f"{onnx} cannot be read as an ONNX model"
+        name = "the content" if isinstance(onnx, bytes) else onnx
+        message = f"{name} cannot be read as an ONNX model"
         raise ModelCorrupt(message) from error

@@ -97,7 +97,11 @@ class Process(Section):
         "", "The socket of a project that has no folder `.engram`; `~/` is your home.", used=True
     )
     reindex_interval_secs: int = setting(
-        3600, "Seconds between rounds of upkeep; 0: none.", minimum=0, maximum=31_536_000, used=True
+        3600,
+        "Seconds between rounds of upkeep, which come every 5 at least; 0: none.",
+        minimum=0,
+        maximum=31_536_000,
+        used=True,
     )
     agent: str = setting(
         "", "Whose memories these are; left out: everybody's in the file.", used=True

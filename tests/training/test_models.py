@@ -1,0 +1,220 @@
+"""The trained models: what they learn, when they pass, and that their files can be trusted."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from learned import classified_rows, ranked_rows, row
+
+from engram.training.classifier import train_classifier
+from engram.training.manifest import decode, encode
+from engram.training.onnx_models import TrainingFailed, write_manifest
+from engram.training.ranker import train_ranker
+
+
+def asked(path: Path, features: np.ndarray) -> list[np.ndarray]:
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    return session.run(None, {"float_input": features})
+
+
+def test_the_classifier_tells_types_apart_by_their_words(tmp_path):
+    trained = train_classifier(classified_rows(60), tmp_path, 0)
+    assert trained.path == tmp_path / "mode_classifier.onnx"
+    assert trained.size_bytes == trained.path.stat().st_size
+    assert trained.model.passed
+    assert trained.model.held_out.rows == 12
+    assert trained.model.rows == 48
+    assert trained.model.held_out.value == 1.0
+    assert set(trained.model.labels) == {"bugfix", "decision", "pattern"}
+
+
+def test_the_ranker_tells_the_useful_apart(tmp_path):
+    trained = train_ranker(ranked_rows(100), tmp_path, 0)
+    assert trained.path == tmp_path / "ranking_model.onnx"
+    assert trained.model.passed
+    assert trained.model.held_out.value > 0.9
+    features = np.array([[0.9, 0, 0, 20, 0], [0.1, 0, 0, 20, 0]], np.float32)
+    labels, probabilities = asked(trained.path, features)
+    assert labels.dtype == np.int64
+    assert labels.tolist() == [1, 0]
+    assert probabilities[0][1] > 0.5 > probabilities[1][1]
+
+
+@pytest.mark.parametrize(
+    ("train", "rows", "label"),
+    [(train_classifier, classified_rows(60), onnx.TensorProto.STRING),
+     (train_ranker, ranked_rows(60), onnx.TensorProto.INT64)],
+    ids=["classifier", "ranker"],
+)  # fmt: skip
+def test_files_are_sound_onnx_with_the_promised_names_and_shapes(tmp_path, train, rows, label):
+    trained = train(rows, tmp_path, 0)
+    model = onnx.load(trained.path)
+    onnx.checker.check_model(model, full_check=True)
+    [given] = model.graph.input
+    assert given.name == "float_input"
+    assert given.type.tensor_type.elem_type == onnx.TensorProto.FLOAT
+    assert given.type.tensor_type.shape.dim[1].dim_value == trained.model.inputs[0].columns <= 500
+    outputs = {out.name: out.type for out in model.graph.output}
+    assert set(outputs) == {"output_label", "output_probability"}
+    assert outputs["output_label"].tensor_type.elem_type == label
+    assert outputs["output_probability"].sequence_type.elem_type.map_type.key_type == label
+
+
+def test_no_more_than_five_hundred_words(tmp_path):
+    rows = [row(n, "pattern" if n % 2 else "context", f"common w{n}a w{n}b") for n in range(400)]
+    assert train_classifier(rows, tmp_path, 0).model.inputs[0].columns == 500
+
+
+@pytest.mark.parametrize("train", [train_classifier, train_ranker])
+def test_of_fewer_than_ten_rows_nothing_is_made(tmp_path, train):
+    assert train(ranked_rows(9), tmp_path / "models", 0) is None
+    assert not (tmp_path / "models").exists()
+
+
+def test_rows_that_lack_a_value_do_not_count_for_the_ranker(tmp_path):
+    broken = [replace(one, score=None) for one in ranked_rows(10)]
+    broken += [replace(one, created=None) for one in ranked_rows(10)]
+    broken += [replace(one, score=1e300) for one in ranked_rows(10)]
+    assert train_ranker(broken + ranked_rows(9), tmp_path, 0) is None
+    assert train_ranker(broken + ranked_rows(10), tmp_path, 0).model.rows == 10
+
+
+def test_one_type_alone_gets_a_synthetic_row_and_never_passes(tmp_path):
+    trained = train_classifier(
+        [row(n, "bugfix", f"words number{n}") for n in range(60)], tmp_path, 0
+    )
+    assert trained.model.labels == ("__synthetic__", "bugfix")
+    assert not trained.model.passed
+    words = len(trained.model.vocabulary)
+    _, [probabilities] = asked(trained.path, np.full((1, words), words**-0.5, np.float32))
+    assert set(probabilities) == {"__synthetic__", "bugfix"}
+
+
+@pytest.mark.parametrize("judged", [False, True])
+def test_one_label_alone_fails_the_ranker_by_its_name(tmp_path, judged):
+    rows = [replace(one, judged=judged) for one in ranked_rows(20)]
+    with pytest.raises(TrainingFailed, match=r"^ranker_training_failed: "):
+        train_ranker(rows, tmp_path, 0)
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_words_fail_the_classifier_by_its_name(tmp_path):
+    with pytest.raises(TrainingFailed, match=r"^classifier_training_failed: "):
+        train_classifier([row(n, "bugfix", "?") for n in range(12)], tmp_path, 0)
+
+
+def test_a_folder_that_cannot_be_written_to_fails_by_name(tmp_path):
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(TrainingFailed, match=r"^ranker_training_failed: "):
+        train_ranker(ranked_rows(20), tmp_path / "taken" / "models", 0)
+
+
+def test_with_few_rows_nothing_is_held_out_and_nothing_passes(tmp_path):
+    few_judged = [replace(one, judged=n < 4) for n, one in enumerate(ranked_rows(80))]
+    for trained in (
+        train_classifier(classified_rows(49), tmp_path, 0),
+        train_ranker(ranked_rows(49), tmp_path, 0),
+        train_ranker(few_judged, tmp_path, 0),
+    ):
+        assert trained.model.held_out.rows == 0
+        assert not trained.model.passed
+
+
+def test_what_cannot_be_learned_does_not_pass(tmp_path):
+    chance = np.random.default_rng(5)
+    types = ["bugfix", "decision"]
+    rows = [row(n, types[chance.integers(2)], f"the same words {n % 3}") for n in range(200)]
+    assert not train_classifier(rows, tmp_path, 0).model.passed
+    noise = [replace(one, judged=bool(chance.integers(2))) for one in ranked_rows(400)]
+    assert not train_ranker(noise, tmp_path, 0).model.passed
+
+
+CHILD = """
+import sys
+from pathlib import Path
+from learned import classified_rows, ranked_rows
+from engram.training.classifier import train_classifier
+from engram.training.onnx_models import write_manifest
+from engram.training.ranker import train_ranker
+folder = Path(sys.argv[1])
+made = [train_classifier(classified_rows(60), folder, 1), train_ranker(ranked_rows(60), folder, 1)]
+write_manifest(folder, made)
+"""
+
+
+def test_every_process_writes_the_same_bytes(tmp_path):
+    for run in ("1", "2"):
+        tests = Path(__file__).parents[1]
+        environment = {**os.environ, "PYTHONHASHSEED": run, "PYTHONPATH": str(tests)}
+        environment.pop("PYTHONSAFEPATH", None)
+        command = [sys.executable, "-P", "-c", CHILD, str(tmp_path / run)]
+        subprocess.run(command, check=True, env=environment, cwd=tmp_path)
+    names = ["manifest.json", "mode_classifier.onnx", "ranking_model.onnx"]
+    assert sorted(path.name for path in (tmp_path / "1").iterdir()) == names
+    for name in names:
+        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
+
+
+def test_the_manifest_says_how_to_ask_each_model(tmp_path):
+    made = [
+        train_classifier(classified_rows(60), tmp_path, 0),
+        train_ranker(ranked_rows(60), tmp_path, 0),
+    ]
+    path = write_manifest(tmp_path, made)
+    said = json.loads(path.read_bytes())
+    assert [model["name"] for model in said["models"]] == ["mode_classifier", "ranking_model"]
+    for model, artifact in zip(said["models"], made, strict=True):
+        content = (tmp_path / model["file"]).read_bytes()
+        assert model["sha256"] == hashlib.sha256(content).hexdigest()
+        assert model["size_bytes"] == artifact.size_bytes == len(content)
+        assert model["inputs"][0]["name"] == "float_input"
+    assert len(said["models"][0]["vocabulary"]) == len(said["models"][0]["idf"])
+    assert said["models"][1]["features"] == [
+        "score", "used_count", "recency_days", "text_length", "has_tags",
+    ]  # fmt: skip
+    assert encode(decode(path.read_bytes())) == path.read_bytes()
+
+
+def test_a_second_run_takes_the_place_of_the_first(tmp_path):
+    write_manifest(tmp_path, [train_ranker(ranked_rows(60), tmp_path, 0)])
+    before = (tmp_path / "ranking_model.onnx").read_bytes()
+    write_manifest(tmp_path, [train_ranker(ranked_rows(90), tmp_path, 0)])
+    assert (tmp_path / "ranking_model.onnx").read_bytes() != before
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "manifest.json",
+        "ranking_model.onnx",
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda said: said.update(version=2),
+        lambda said: said.update(more=1),
+        lambda said: said["models"][0].update(file="../mode_classifier.onnx"),
+        lambda said: said["models"][0].update(file="ranking_model.onnx"),
+        lambda said: said["models"][0].update(sha256="00"),
+        lambda said: said["models"][0].update(name="other"),
+        lambda said: said["models"][0].update(token_pattern="(a+)+$"),
+        lambda said: said["models"][0]["idf"].pop(),
+        lambda said: said["models"][0].update(passed="yes"),
+        lambda said: said["models"].append(said["models"][0]),
+        lambda said: said["models"][0].update(size_bytes=1 << 40),
+    ],
+)
+def test_a_manifest_that_is_not_exactly_one_is_refused(tmp_path, change):
+    path = write_manifest(tmp_path, [train_classifier(classified_rows(60), tmp_path, 0)])
+    said = json.loads(path.read_bytes())
+    change(said)
+    with pytest.raises(ValueError):  # noqa: PT011 - msgspec's own derive from it
+        decode(json.dumps(said).encode())
