@@ -14,21 +14,7 @@ from typing import Any, Self
 import pytest
 from socket_server import PATIENCE, Peer
 
-COMMAND = [
-    sys.executable,
-    "-c",
-    """
-import os, sys
-from pathlib import Path
-from engram.server.failures import Failure
-from engram.server.process import serve
-from engram.server.settings import load
-try:
-    sys.exit(serve(load(os.environ, Path.cwd())))
-except Failure as failure:
-    sys.stderr.write(f"engram: {failure.message}" + chr(10)); sys.exit(1)
-""",
-]
+COMMAND = [sys.executable, "-m", "engram", "server"]
 DETERMINISTIC = '[embedding]\nprovider = "deterministic"\n'
 
 # Of the environment a server sees only this, so that nobody's settings play a part.

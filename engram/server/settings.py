@@ -211,6 +211,9 @@ def _check_providers(sections: Mapping[str, Any]) -> None:
         if sections[name].provider not in known:
             text = f"invalid provider: {name}.provider must be one of {', '.join(known)}{hint}"
             raise Failure(INVALID_PROVIDER, text)
+    if sections["llm"].provider == "ollama" and not sections["llm"].model:
+        text = "invalid configuration: llm.model must name the model of the provider ollama"
+        raise Failure(CONFIG_INVALID, text)
 
 
 def _address(host: str) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import sqlite3
 
 import pytest
-from engram_server import RefusedError, record, texts
+from engram_server import DETERMINISTIC, RefusedError, record, texts
 
 from engram import errors
 from engram.server import failures
@@ -107,7 +107,8 @@ def test_unknown_parameters_are_ignored(shared):
     assert shared.ask("memory_search", query="q", limit=0, nobody="knows")["results"] == []
 
 
-def test_a_locked_store(server):
+def test_a_locked_store(start):
+    server = start(f"{DETERMINISTIC}[server]\nrequest_timeout_secs = 2\n")
     server.ask("memory_store", **texts(1))
     with sqlite3.connect(server.store) as other:
         other.execute("BEGIN IMMEDIATE")

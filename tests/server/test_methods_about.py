@@ -59,7 +59,7 @@ def test_a_missing_key_is_worth_a_hint(start):
     openai = f'{DETERMINISTIC}[llm]\nprovider = "openai"\n'
     assert "no API key" in hints(start(openai))
     assert "llm" not in hints(start(openai, ENGRAM_OPENAI_API_KEY="SECRET"))
-    assert "llm" not in hints(start(f'{DETERMINISTIC}[llm]\nprovider = "ollama"\n'))
+    assert "llm" not in hints(start(f'{DETERMINISTIC}[llm]\nprovider = "ollama"\nmodel = "m"\n'))
 
 
 def test_the_configuration_is_shown_without_keys(start):

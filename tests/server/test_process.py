@@ -187,9 +187,7 @@ def test_it_needs_no_standard_streams(idle, closed):
         for descriptor in closed:
             os.close(descriptor)
 
-    process = subprocess.Popen(
-        COMMAND, cwd=idle.root, env=idle.environment(), preexec_fn=close
-    )
+    process = subprocess.Popen(COMMAND, cwd=idle.root, env=idle.environment(), preexec_fn=close)
     try:
         idle.wait(process)
         with Peer(idle.socket) as peer:
