@@ -196,13 +196,18 @@ class RequestFailed(EngramError):
     """The process answered that there is no result.
 
     Args:
-        code: One of the protocol's codes, such as "invalid_params" or "operation_failed".
+        code: One of the protocol's codes, such as "invalid_params" or "operation_failed"; where
+            they are numbers, as text.
         message: The process's sentence about it.
+
+    Attributes:
+        number: The code, where the protocol's are numbers.
     """
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str | int, message: str) -> None:
         super().__init__(message)
-        self.code = code
+        self.code = str(code)
+        self.number = code if isinstance(code, int) else None
 
 
 class ProcessLost(EngramError, ConnectionError):

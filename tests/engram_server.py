@@ -14,7 +14,10 @@ from typing import Any, Self
 import pytest
 from socket_server import PATIENCE, Peer
 
-COMMAND = [sys.executable, "-c", """
+COMMAND = [
+    sys.executable,
+    "-c",
+    """
 import os, sys
 from pathlib import Path
 from engram.server.failures import Failure
@@ -24,7 +27,8 @@ try:
     sys.exit(serve(load(os.environ, Path.cwd())))
 except Failure as failure:
     sys.stderr.write(f"engram: {failure.message}" + chr(10)); sys.exit(1)
-"""]
+""",
+]
 DETERMINISTIC = '[embedding]\nprovider = "deterministic"\n'
 
 # Of the environment a server sees only this, so that nobody's settings play a part.
@@ -54,7 +58,9 @@ class Server:
     ) -> None:
         self.home = place / "home"
         self.root = place / "work"
-        self.socket = self.root / ".engram/engram.sock"
+        self.socket = Path(
+            variables.get("ENGRAM_SOCKET_PATH", self.root / ".engram/engram.sock")
+        )
         self.store = self.root / ".engram/engram.db"
         (self.root / ".engram").mkdir(parents=True, exist_ok=True)
         self.home.mkdir(exist_ok=True)
@@ -85,13 +91,18 @@ class Server:
             stderr=subprocess.PIPE,
             text=True,
         )
+        self.wait(process)
+        return process
+
+    def wait(self, process: subprocess.Popen[str]) -> None:
+        """Wait until a process is ready."""
         for _ in range(PATIENCE * 50):
             # The socket appears when the server is ready; one that ended is not waited for.
             with suppress(subprocess.TimeoutExpired):
                 process.wait(0.02)
                 raise AssertionError(process.communicate()[1])
             if self.socket.exists():
-                return process
+                return
         process.kill()
         pytest.fail("the server is not ready")
 

@@ -24,6 +24,10 @@ COMMANDS: Final = {
         "backup:backup",
         "Copy the whole store PATH to the file DEST, which is replaced, while others use it.",
     ),
+    "call": (
+        "call:call",
+        "Ask the running server for METHOD, with PARAMS as JSON, and print what it returns.",
+    ),
     "compact": (
         "compact:compact",
         "Rebuild the store PATH so that it takes no more room than it needs.",
@@ -35,6 +39,10 @@ COMMANDS: Final = {
     "config": (
         "config:config",
         "Check, show and describe the settings.",
+    ),
+    "consolidation": (
+        "consolidation:consolidation",
+        "Merge, archive and delete superfluous experiences; all of it can be taken back.",
     ),
     "contradictions": (
         "contradictions:contradictions",
@@ -135,6 +143,10 @@ COMMANDS: Final = {
     "restore": (
         "lifecycle:restore",
         "Take back what forget, set-status and invalidate did to memories of the configured store.",
+    ),
+    "server": (
+        "server:server",
+        "Serve the project's store on a Unix socket, until SIGTERM or Ctrl-C.",
     ),
     "set-status": (
         "lifecycle:set_status",

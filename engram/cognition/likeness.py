@@ -1,12 +1,12 @@
 """Experiences that say the same in other words: found by shared words, confirmed by meaning.
 
-Two are alike when each of their parts shares half of its words or more with the other's and is
+Two are alike when each of their parts shares more than half of its words with the other's and is
 near it in meaning, and neither names a number that the other lacks. A common word, or a common
 beginning, makes nothing alike. Every member of a group is like the one that survives, so that a
 group cannot drift from one sense to another.
 
 Only those are compared that share one of their rarer words in every part: of two sets that have
-half of their words in common, each has one of those among the rarer half and one more.
+half of their words in common, each has one of these among its rarer half and one word more.
 """
 
 from __future__ import annotations
@@ -32,10 +32,13 @@ if TYPE_CHECKING:
     or was not embedded."""
 
 MIN_SHARED: Final = 0.5
-"""Jaccard similarity that the words of each part must have."""
+"""Jaccard similarity that the words of each part must exceed."""
 
 MIN_SHARED_ALONE: Final = 0.9
-"""The same where nothing is known of the meaning."""
+"""Jaccard similarity that they must reach where nothing is known of the meaning."""
+
+_WORTH: Final = 8
+"""Comparing two experiences takes as long as going through so many entries of a list."""
 
 _WORD: Final = re.compile(r"\w+")
 
@@ -164,14 +167,25 @@ class _Survivors:
 
     def sharing(self, words: Words, rarest: list[list[_Key]]) -> list[tuple[int, float]]:
         """Return the places of those that share enough words, and how much at least."""
-        lists = [[self._places.get(key, []) for key in part] for part in rarest]
-        fewest = min(lists, key=lambda part: sum(map(len, part)))
         asked = [set(part) for part in words.parts]
         found = []
-        for place in sorted(set(chain.from_iterable(fewest))):
+        for place in sorted(self._with_all(rarest)):
             shared = _shared(asked, self.all[place][1].parts)
-            if shared >= MIN_SHARED:
+            if shared > MIN_SHARED:
                 found.append((place, shared))
+        return found
+
+    def _with_all(self, rarest: list[list[_Key]]) -> set[int]:
+        """Return the places of those with a rarer word in common in every part.
+
+        Parts that say little, being nearly everybody's, are not worth going through.
+        """
+        lists = [[self._places.get(key, []) for key in part] for part in rarest]
+        lists.sort(key=lambda part: sum(map(len, part)))
+        found = set(chain.from_iterable(lists[0]))
+        for part in lists[1:]:
+            if sum(map(len, part)) <= _WORTH * len(found):
+                found.intersection_update(chain.from_iterable(part))
         return found
 
     def add(self, candidate: Candidate, words: Words, rarest: list[list[_Key]]) -> None:
@@ -187,7 +201,7 @@ def _shared(asked: Sequence[set[int]], others: Sequence[array[int]]) -> float:
     for mine, theirs in zip(asked, others, strict=True):
         both = len(mine.intersection(theirs))
         either = len(mine) + len(theirs) - both
-        if both < MIN_SHARED * either:
+        if both <= MIN_SHARED * either and either:
             return 0.0
         if either:
             least = min(least, both / either)

@@ -209,8 +209,9 @@ class Consolidating(Session):
         return Limits.of_days(days, score, self._now()), cosine
 
     def _sees(self, step: ConsolidationStep) -> bool:
-        memory = step.memory_ids[-1]
-        return self._agent is None or self._store.episodes.key(memory, self._agent) is not None
+        # An import can bring a step that names nothing.
+        memory = next(reversed(step.memory_ids), None)
+        return memory is not None and self._store.episodes.key(memory, self._agent) is not None
 
     def _find(self, limits: Limits, cosine: float) -> Findings:
         vocabulary = Vocabulary()

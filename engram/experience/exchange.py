@@ -51,11 +51,10 @@ class Exchange(Keeping, Waiting):
         """Return all experiences in insertion order, insights and archived ones among them.
 
         Left out are those that were merged into others, deleted by consolidation, invalidated or
-        quarantined. What this returns holds no vectors.
+        quarantined. Nobody is kept waiting for long: what others change meanwhile is in it as it
+        was before, or as it is after.
         """
-        with self._store.reading():
-            keys = self._store.experiences.listed(self._agent)
-            return list(self._store.experiences.read(keys).values())
+        return self._listed(None)
 
     def import_experiences(
         self, records: Sequence[ImportedExperience], *, embed: bool = True

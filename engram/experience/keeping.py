@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import numpy as np
-
 from engram import arguments
 from engram.engine.embedding_parts import embed_parts
 from engram.engine.forgetting import Forgetting
@@ -20,23 +18,23 @@ from engram.storage import INSIGHT, MEMORY_TYPES, NewEpisode, NewExperience, Ori
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numpy.typing import NDArray
-
     from engram.embedding import Embedder
+    from engram.engine.embedding_parts import Parts
     from engram.models import Experience, StoredModel
 
 MAX_BYTES: Final = 10_000
 """Bytes of UTF-8 that context, action and result may have, each."""
 
 _SOURCE_TYPE = "socket"
+_SLICE = 500
+"""Experiences read in one transaction, which others wait for."""
 
 
 class _Embedded(NamedTuple):
     """The chunks of an experience's parts, and what made them."""
 
     embedder: Embedder
-    vectors: NDArray[np.float32]
-    fields: NDArray[np.int64]
+    parts: Parts
 
 
 class Keeping(Forgetting):
@@ -126,33 +124,29 @@ class Keeping(Forgetting):
         """Store an experience or use the one again that says the same, in a write transaction."""
         same = self._store.duplicates.identical(new, self._agent)
         if same is None and embedded is not None and model is not None:
-            vectors = as_stored(embedded.vectors)
-            index = self._current_index()
-            same = alike(self._store, index, new, vectors, embedded.fields, self._agent, threshold)
+            same = alike(
+                self._store,
+                self._current_index(),
+                new,
+                as_stored(embedded.parts.vectors),
+                embedded.parts.fields,
+                self._agent,
+                threshold,
+            )
         if same is not None:
             return self._use_again(same, episode)
-        if embedded is None:
-            [uid] = self._store.add_episodes(
-                [episode],
-                None,
-                None,
-                model=None,
-                agent=self._agent,
-                now=new.updated_at,
-                experiences=[new],
-            )
-            return Stored(uid, indexed=False)
+        parts = None if embedded is None else embedded.parts
         [uid] = self._store.add_episodes(
             [episode],
-            embedded.vectors,
-            np.array([len(embedded.vectors)]),
-            model=self._model_key(embedded.embedder, model),
+            None if parts is None else parts.vectors,
+            None if parts is None else parts.counts,
+            model=None if embedded is None else self._model_key(embedded.embedder, model),
             agent=self._agent,
             now=new.updated_at,
-            fields=embedded.fields,
+            fields=None if parts is None else parts.fields,
             experiences=[new],
         )
-        return Stored(uid, indexed=True)
+        return Stored(uid, indexed=parts is not None)
 
     def _use_again(self, key: int, episode: NewEpisode) -> Stored:
         self._store.duplicates.use_again(key, episode.occurred_at)
@@ -200,9 +194,19 @@ class Keeping(Forgetting):
 
         Insights that were merged into others, and those that were deleted, are left out.
         """
-        with self._store.reading():
-            keys = self._store.experiences.listed(self._agent, INSIGHT)
-            return list(self._store.experiences.read(keys).values())
+        return self._listed(INSIGHT)
+
+    def _listed(self, memory_type: str | None) -> list[Experience]:
+        """Return the experiences that lists show, read a slice at a time."""
+        found: list[Experience] = []
+        after = 0
+        while True:
+            with self._store.reading():
+                some = self._store.experiences.listed(self._agent, memory_type, after, _SLICE)
+            found += some.values()
+            if len(some) < _SLICE:
+                return found
+            after = max(some)
 
     def delete_insight(self, memory_id: str) -> None:
         """Erase an insight.
@@ -248,7 +252,7 @@ class Keeping(Forgetting):
             parts = embed_parts(embedder, [new.texts])
         except Exception:  # noqa: BLE001 - an embedder can raise anything, and the text is kept
             return None
-        return _Embedded(embedder, parts.vectors, parts.fields)
+        return _Embedded(embedder, parts)
 
     def _usable_embedder(self) -> Embedder | None:
         """Return the embedder of the store's model, None where there is no way to have it.

@@ -44,6 +44,9 @@ LEAST_PROBABILITY: Final = 0.5
 INFLUENCE: Final = 0.2
 """How much the ranking model may change a score: by half of this share, up or down."""
 
+LEAST_TO_MOST: Final = (1 - INFLUENCE / 2) / (1 + INFLUENCE / 2)
+"""What it multiplies a score by at least, as a share of what it multiplies another by at most."""
+
 _LOG = logging.getLogger("engram.experience")
 
 

@@ -6,8 +6,9 @@ import logging
 import random
 import sys
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -16,12 +17,15 @@ from engram import arguments
 from engram.cognition.router import MODES, ROUTINE, detect, select
 from engram.engine.session import Session
 from engram.errors import EngramError, InvalidArgument, InvalidType, ModelMismatch
+from engram.experience.models import LEAST_TO_MOST, TrainedModels, factors
 from engram.index import nearest
 from engram.retrieval.fusion import Fusion, shadow_rewards
 from engram.retrieval.recall import refreshed
 from engram.storage import INSIGHT, MEMORY_TYPES, EpisodeFilter, RoutedSearch, folded
+from engram.training.features import ranking_features
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable
 
     from numpy.typing import NDArray
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
     from engram.cognition.router import Routing
     from engram.index import EpisodeIndex
     from engram.models import StoredModel
-    from engram.storage import Outline, Store
+    from engram.storage import Outline, Store, Use
 
 __all__ = ["Found", "Hit", "Searching"]
 
@@ -50,7 +54,8 @@ class Hit:
 
     Attributes:
         id: Its id.
-        score: What its places in the rankings by meaning and by words are worth, see `Fusion`.
+        score: What its places in the rankings by meaning and by words are worth, see `Fusion`; up
+            to a tenth more or less where a trained model says how likely it is to be of use.
         memory_type: Its type; "context" of an episode that is no experience.
         context: The situation; all of the text of an episode that is no experience.
         action: What was done.
@@ -95,6 +100,7 @@ class _Asked:
     project: str | None
     fusion: Fusion
     filters: tuple[EpisodeFilter, ...]
+    trained: bool
 
     def weight(self, outline: Outline) -> float:
         """What the score of a memory is multiplied by."""
@@ -105,16 +111,28 @@ class _Asked:
         """How long the rankings must be, given how long they can be."""
         least = 1.0 if self.project is None else self.fusion.other_project_weight
         # With 0 the filters leave only what counts in full.
-        needed = self.fusion.depth(self.limit, least or 1.0)
+        least = (least or 1.0) * (LEAST_TO_MOST if self.trained else 1.0)
+        needed = self.fusion.depth(self.limit, least)
         return most if needed is None else min(needed, most)
+
+    def eligible(self, ranked: list[tuple[float, Outline]]) -> list[tuple[float, Outline]]:
+        """Return what of a ranking may be in the answer, best first."""
+        if not self.trained or not 0 < self.limit < len(ranked):
+            return ranked[: self.limit]
+        needed = ranked[self.limit - 1][0] * LEAST_TO_MOST
+        return [scored for scored in ranked if scored[0] >= needed]
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What is returned, the keys of it, and how to go about the task."""
+    """What is returned, the keys of it and its use so far, and how to go about the task.
+
+    With a trained model there may be more than is returned; without one there is no use.
+    """
 
     hits: list[Hit]
     keys: tuple[int, ...]
+    uses: tuple[Use, ...]
     degraded: bool
     routing: Routing
 
@@ -125,6 +143,21 @@ class _NotEmbedded(Exception):  # noqa: N818 - it never leaves this module
 
 class Searching(Session):
     """The calls that search."""
+
+    _trained: TrainedModels | None = None
+
+    def use_models(self, folder: str | os.PathLike[str] | None) -> None:
+        """Let the models that a trainer wrote to a folder take part in searches.
+
+        One says what mode a task is of where no word of the query does. The other says how likely
+        each memory is to be of use, which changes its score by up to a tenth. Only models that
+        passed the trainer's test count; later ones are noticed. What is wrong with the folder is
+        logged and changes no answer.
+
+        Args:
+            folder: It need not be there yet; None: no models.
+        """
+        self._trained = None if folder is None else TrainedModels(Path(folder).absolute())
 
     def search(
         self,
@@ -144,7 +177,8 @@ class Searching(Session):
         asked for wherever as many match. Where the query cannot be embedded, words decide alone.
         Quarantined memories are left out, and so are those that were merged into another, put away
         or forgotten. The same search gives the same answer, whatever judgements have taught; what
-        they change is how it advises to go about the task.
+        they change is how it advises to go about the task. Only trained models, see `use_models`,
+        let them count.
 
         What it shows counts as recalled and waits for a judgement, see `judge`.
 
@@ -179,6 +213,7 @@ class Searching(Session):
             degraded = True
             with self._store.reading():
                 answer = self._answer(asked, None, query_id)
+        answer = self._chosen(asked, answer)
         if self._upkeep is not None:
             self._upkeep.start()
         self._note(asked, answer, query_id)
@@ -238,13 +273,15 @@ class Searching(Session):
             filters = (allowed(memory_types=types, project=whose),)
             if not types or INSIGHT in types:
                 filters += (allowed(memory_types=(INSIGHT,)),)
-        return _Asked(text, most, self._mode(text, named), whose, fusion, filters)
+        trained = self._trained is not None and self._trained.ranks
+        return _Asked(text, most, self._mode(text, named), whose, fusion, filters, trained)
 
     def _mode(self, text: str, named: str | None) -> str:
         """Return the mode of a task by its name or its query."""
         if named is not None and named.lower() in MODES:
             return named.lower()
-        return detect(text) or ROUTINE
+        learned = None if self._trained is None else self._trained.mode_of
+        return detect(text) or (learned and learned(text)) or ROUTINE
 
     def _query_vector(self, query: str, stored: StoredModel | None) -> NDArray[np.float32]:
         try:
@@ -274,11 +311,29 @@ class Searching(Session):
             (scores[one.key] * asked.weight(one), one) for one in store.experiences.outlines(scores)
         ]
         ranked.sort(key=lambda scored: (-scored[0], -scored[1].happened_at, scored[1].id))
-        del ranked[asked.limit :]
+        ranked = asked.eligible(ranked)
+        keys = tuple(one.key for _, one in ranked)
+        uses = store.experiences.uses(keys) if asked.trained else {}
         degraded = not by_meaning and any(map(store.episodes.count, asked.filters))
         chance = random.Random(query_id)  # noqa: S311 - nothing secret depends on it
         routing = select(asked.mode, store.choice_values.of(asked.mode), chance)
-        return _Answer(self._hits(ranked), tuple(one.key for _, one in ranked), degraded, routing)
+        shown = self._hits(ranked)
+        return _Answer(shown, keys, tuple(uses[key] for key in keys if uses), degraded, routing)
+
+    def _chosen(self, asked: _Asked, answer: _Answer) -> _Answer:
+        """Return an answer as a trained model weighs it, outside any transaction."""
+        if self._trained is None or not answer.uses:
+            return answer
+        seen = [_seen(hit, use) for hit, use in zip(answer.hits, answer.uses, strict=True)]
+        likely = self._trained.weights(_single(seen))
+        hits = answer.hits
+        if likely is not None:
+            changed = zip(hits, factors(likely).tolist(), strict=True)
+            hits = [replace(hit, score=hit.score * factor) for hit, factor in changed]
+        # Equals stay as they are.
+        order = sorted(range(len(hits)), key=lambda at: -hits[at].score)[: asked.limit]
+        keys = tuple(answer.keys[at] for at in order)
+        return replace(answer, hits=[hits[at] for at in order], keys=keys)
 
     def _hits(self, ranked: list[tuple[float, Outline]]) -> list[Hit]:
         keys = [one.key for _, one in ranked]
@@ -309,6 +364,17 @@ class Searching(Session):
                 self._store.note_recall(self._agent, asked.text, now, answer.keys)
         except EngramError as error:
             _LOG.warning("a search could not be noted: %s", type(error).__name__)
+
+
+def _seen(hit: Hit, use: Use) -> tuple[float, ...]:
+    characters = len(hit.context) + len(hit.action)
+    return ranking_features(*use, characters, has_tags=bool(hit.tags))
+
+
+def _single(rows: list[tuple[float, ...]]) -> NDArray[np.float32]:
+    """Return rows in single precision; what is beyond it becomes its largest."""
+    most = float(np.finfo(np.float32).max)
+    return np.asarray(np.clip(rows, -most, most), np.float32)
 
 
 def _rankings(

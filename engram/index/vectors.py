@@ -200,6 +200,9 @@ def _candidates(part: Segment | Tail, one: Selection, query: _Query) -> NDArray[
         return _nearest_of_tail(part, one, query)
     owners = part.owners
     rows = one.rows if one.rows is None or owners is None else chunks_of(owners, one.rows)
+    if not (part.chunks if rows is None else len(rows)):
+        # Texts that wait to be embedded.
+        return np.empty(0, dtype=np.int64)
     mask = part.live if rows is None and one.mask is None else one.mask
     certainty = 1.0
     if rows is None and query.accuracy != "exact" and part.chunks > _SCANNED:

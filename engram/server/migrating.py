@@ -51,10 +51,7 @@ class Migrating:
             rows = read_legacy_memories(self._source)
             wanted = [row for row in rows if asked.all or row.get("project") in self._names]
             new = [row for row in wanted if not self._is_there(row["id"])]
-            done = 0
-            if not dry_run:
-                records = [converted(_complete(row), Record) for row in new]
-                done = self._memory.import_experiences([imported(one) for one in records]).imported
+            done = 0 if dry_run else self._import(new)
         except EngramError as error:
             raise Failure(MIGRATION_FAILED, f"migration failed: {error}") from None
         without = 0 if asked.all else sum(row.get("project") is None for row in rows)
@@ -69,6 +66,16 @@ class Migrating:
             "all": bool(asked.all),
             "project_hint": self._hint,
         }
+
+    def _import(self, rows: list[dict[str, Any]]) -> int:
+        experiences = []
+        for number, row in enumerate(rows, 1):
+            try:
+                experiences.append(imported(converted(_complete(row), Record)))
+            except Failure:
+                text = f"migration failed: number {number} of the new memories is damaged"
+                raise Failure(MIGRATION_FAILED, text) from None
+        return self._memory.import_experiences(experiences).imported
 
     def _is_there(self, memory_id: str) -> bool:
         try:

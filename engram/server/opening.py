@@ -65,6 +65,7 @@ def opened(settings: ServerSettings, clock: Callable[[], datetime]) -> Experienc
     except BaseException:
         memory.close()
         raise
+    memory.use_models(settings.models_path)
     return memory
 
 

@@ -10,16 +10,13 @@ import stat
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
-from engram.server.failures import INIT_FAILED, SOCKET, Failure
+from engram.server.failures import SOCKET, Failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["MAX_PATH_BYTES", "bound", "claimed"]
-
-MAX_PATH_BYTES: Final = 103
-"""Bytes of a socket's path that every system has room for."""
+__all__ = ["bound", "claimed"]
 
 _PATIENCE: Final = 1.0
 """Seconds to find out whether somebody listens."""
@@ -36,12 +33,8 @@ def claimed(path: Path) -> Iterator[None]:
         path: Where the socket will be. Folders above it are made, for this user only.
 
     Raises:
-        Failure: Another server has it, something else lies there, or it can be no place.
+        Failure: Another server has it, something else lies there, or it can be no place for one.
     """
-    length = len(os.fsencode(path))
-    if length > MAX_PATH_BYTES:
-        message = f"init failed: the socket's path has {length} bytes, of {MAX_PATH_BYTES} allowed"
-        raise Failure(INIT_FAILED, message)
     with _explained("the socket's folder cannot be used"):
         _make_folder(path.parent)
         lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
@@ -63,17 +56,22 @@ def bound(path: Path) -> Iterator[socket.socket]:
     Raises:
         Failure: It cannot be made.
     """
+    # Who sees the file at its place can connect: it listens already. The name is no longer than
+    # the other, which is as long as it may be.
+    draft = path.with_name(f"{path.name[:-1]}~")
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with listening:
         with _explained("the socket cannot be made"):
+            _clear(draft)
             mask = os.umask(0o177)
             try:
-                listening.bind(os.fspath(path))
+                listening.bind(os.fspath(draft))
             finally:
                 os.umask(mask)
-            path.chmod(0o600)
-            ours = path.lstat()
             listening.listen(_BACKLOG)
+            draft.chmod(0o600)
+            ours = draft.lstat()
+            draft.rename(path)
         listening.settimeout(0)
         try:
             yield listening

@@ -73,14 +73,8 @@ def insights(listed: Iterable[Experience]) -> dict[str, object]:
 
 def preview(seen: Preview) -> dict[str, object]:
     """Return what a consolidation would look at."""
-    return {
-        "duplicates": len(seen.duplicate_groups),
-        "stale": len(seen.stale_ids),
-        "garbage": len(seen.garbage_ids),
-        "duplicate_groups": plain(seen.duplicate_groups),
-        "stale_ids": list(seen.stale_ids),
-        "garbage_ids": list(seen.garbage_ids),
-    }
+    said: dict[str, object] = plain(seen)
+    return said | {"duplicates": seen.duplicates, "stale": seen.stale, "garbage": seen.garbage}
 
 
 def training(runs: Iterable[TrainingRun]) -> dict[str, object] | None:

@@ -97,7 +97,11 @@ class Process(Section):
         "", "The socket of a project that has no folder `.engram`; `~/` is your home.", used=True
     )
     reindex_interval_secs: int = setting(
-        3600, "Seconds between rounds of upkeep; 0: none.", minimum=0, maximum=31_536_000, used=True
+        3600,
+        "Seconds between rounds of upkeep, which come every 5 at least; 0: none.",
+        minimum=0,
+        maximum=31_536_000,
+        used=True,
     )
     agent: str = setting(
         "", "Whose memories these are; left out: everybody's in the file.", used=True
@@ -135,6 +139,9 @@ class Consolidation(Section):
     )
     min_score: float = setting(
         0.3, "Stale ones have a lower score.", minimum=0, maximum=1, used=True
+    )
+    similarity: float = setting(
+        0.9, "Cosine that all three texts of duplicates reach.", minimum=0, maximum=1, used=True
     )
     fts_similarity_floor: float = setting(
         0.0, "Only reported: duplicates are found by meaning, not by a shared word.", minimum=0

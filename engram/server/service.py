@@ -48,9 +48,6 @@ if TYPE_CHECKING:
 DEFAULT_LIMIT: Final = 10
 """Results of a search that does not say how many."""
 
-MAX_ID_BYTES: Final = 100
-"""Bytes that the id of a memory to be judged may have."""
-
 _LOG_LIMIT: Final = 50
 _LARGEST: Final = 2**31 - 1
 _SLICE: Final = 64
@@ -169,9 +166,6 @@ class Service:
         )
 
     def _judge(self, asked: Judge) -> dict[str, object]:
-        if not 1 <= len(asked.memory_id.encode()) <= MAX_ID_BYTES:
-            text = f"memory_id must have 1 to {MAX_ID_BYTES} bytes"
-            raise refused(text)
         judged = self._memory.judge(asked.memory_id, score=asked.score, query=asked.query)
         return {"score": judged.score, "reason": judged.reason, "degraded": judged.degraded}
 
@@ -238,6 +232,7 @@ class Service:
         return {
             "stale_days": configured.stale_days if asked.stale_days is None else asked.stale_days,
             "min_score": configured.min_score if asked.min_score is None else asked.min_score,
+            "similarity": configured.similarity,
         }
 
     def _log(self, asked: Log) -> dict[str, object]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         NewExperience,
         Outline,
         Texts,
+        Use,
         texts_of,
         wire_time,
     )
@@ -60,6 +61,7 @@ __all__ = [
     "Store",
     "Texts",
     "Traces",
+    "Use",
     "VectorBatch",
     "as_stored",
     "folded",
@@ -86,6 +88,7 @@ _LAZY = {
     "wire_time": "engram.storage.experiences",
     "Outline": "engram.storage.experiences",
     "Texts": "engram.storage.experiences",
+    "Use": "engram.storage.experiences",
     "texts_of": "engram.storage.experiences",
     "Evidence": "engram.storage.fact_records",
     "FactSource": "engram.storage.fact_records",

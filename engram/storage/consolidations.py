@@ -275,10 +275,7 @@ class Consolidations:
             columns={"forgotten_at": None} if done.step.action == "delete" else {"status": None},
         )
         if done.step.action == "merge":
-            self._connection.execute(
-                "UPDATE experience SET superseded_by = NULL WHERE episode = ?", (found.key,)
-            )
-            self._take_tags(done.step.memory_ids[0], done.before["added"], at)
+            self._take_tags(done.step.memory_ids[0], done.before.get("added", []), at)
         self._connection.execute(
             "UPDATE consolidation_step SET undone_at = ? WHERE id = ?", (at, done.key)
         )
@@ -292,19 +289,6 @@ class Consolidations:
         labels = self._labels.of(np.array([found.key], dtype=np.int64))
         _, tags = labels.get(int(found.key), ([], []))
         self._retag(int(found.key), [tag for tag in tags if tag not in added], at)
-
-    def forget(self, episodes: Iterable[int]) -> None:
-        """Erase the steps that name some episodes, before their rows go: tags stand in them."""
-        rows = self._connection.execute(
-            "SELECT e.uid FROM json_each(?) AS k CROSS JOIN episode AS e ON e.id = k.value",
-            (json.dumps(list(episodes)),),
-        )
-        ids = [(uids.from_stored(uid),) for (uid,) in rows]
-        for place in ("$[#-1]", "$[0]"):
-            self._connection.executemany(
-                f"DELETE FROM consolidation_step WHERE memories ->> '{place}' = ?",  # noqa: S608
-                ids,
-            )
 
 
 def _mark(run_id: str) -> str:

@@ -34,6 +34,9 @@ _RESTING = (
     ") SELECT e.id, e.uid FROM gone CROSS JOIN episode AS e ON e.id = gone.id ORDER BY e.id"
 )
 
+_NAMED_AT: Final = ("$[#-1]", "$[0]")
+"""Where a step names the memory it hid, and the one that survived; there is an index on each."""
+
 
 class Dependents:
     """What depends on a store's episodes; every method runs in the caller's transaction."""
@@ -65,8 +68,9 @@ class Dependents:
             " WHERE parent = (SELECT uid FROM episode WHERE id = ?)",
             [(key,) for key in episodes],
         )
-        self._connection.execute(
-            "DELETE FROM consolidation_step WHERE EXISTS (SELECT 1 FROM json_each(memories) AS m"
-            " WHERE m.value IN (SELECT value FROM json_each(?)))",
-            (json.dumps(list(ids)),),
-        )
+        gone = [(uid,) for uid in ids]
+        for place in _NAMED_AT:
+            self._connection.executemany(
+                f"DELETE FROM consolidation_step WHERE memories ->> '{place}' = ?",  # noqa: S608
+                gone,
+            )

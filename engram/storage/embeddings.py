@@ -101,7 +101,7 @@ class Embeddings:
 
     def waiting(self, limit: int) -> list[tuple[int, Texts]]:
         """Return the first episodes whose texts wait to be embedded, with these."""
-        return self._with_texts("e.id IN (SELECT episode FROM unembedded)", (), limit)
+        return self._with_texts("SELECT episode FROM unembedded ORDER BY episode LIMIT ?", limit)
 
     def add_late(
         self,
@@ -141,19 +141,20 @@ class Embeddings:
 
     def missing(self, model: int, after: int, limit: int) -> list[tuple[int, Texts]]:
         """Return the first episodes after a key that lack the model's vectors, with their texts."""
-        lacking = (
-            "e.id > ? AND NOT EXISTS (SELECT 1 FROM embedding WHERE episode = e.id AND model = ?)"
+        return self._with_texts(
+            "SELECT id AS episode FROM episode AS e WHERE id > ? AND NOT EXISTS"
+            " (SELECT 1 FROM embedding WHERE episode = e.id AND model = ?) ORDER BY id LIMIT ?",
+            after,
+            model,
+            limit,
         )
-        return self._with_texts(lacking, (after, model), limit)
 
-    def _with_texts(
-        self, condition: str, bindings: tuple[int, ...], limit: int
-    ) -> list[tuple[int, Texts]]:
+    def _with_texts(self, keys: str, *bindings: int) -> list[tuple[int, Texts]]:
         rows = self._connection.execute(
-            "SELECT e.id, e.content, x.context_bytes, x.action_bytes FROM episode AS e"  # noqa: S608
-            f" LEFT JOIN experience AS x ON x.episode = e.id WHERE {condition}"
-            " ORDER BY e.id LIMIT ?",
-            (*bindings, limit),
+            "SELECT e.id, e.content, x.context_bytes, x.action_bytes"  # noqa: S608
+            f" FROM ({keys}) AS k CROSS JOIN episode AS e ON e.id = k.episode"
+            " LEFT JOIN experience AS x ON x.episode = e.id ORDER BY k.episode",
+            bindings,
         )
         return [
             (key, texts_of(content, None if context is None else (context, action)))

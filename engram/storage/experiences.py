@@ -48,6 +48,7 @@ _ROW = (
 
 # Those of the agent that is asked for.
 _OWN = "(:agent IS NULL OR e.agent = (SELECT id FROM agent WHERE name = :agent))"
+_OF_TYPE = "x.memory_type = :type"
 _JOINED = f"CROSS JOIN episode AS e ON e.id = o.episode WHERE {_OWN}"
 _FEW = (
     "WITH few (id) AS ("  # noqa: S608
@@ -149,6 +150,22 @@ class Outline(NamedTuple):
     project: str | None
 
 
+class Use(NamedTuple):
+    """How much an episode was of use so far.
+
+    Attributes:
+        score: How useful it was judged; 0.0 before it was.
+        used_count: How often it was stored again.
+        happened_at: When it happened, in microseconds.
+        last_at: When it was last stored again, or else changed; likewise.
+    """
+
+    score: float
+    used_count: int
+    happened_at: int
+    last_at: int
+
+
 def parts_of(content: str, context_bytes: int, action_bytes: int) -> tuple[str, str, str]:
     """Return context, action and result of an experience's episode."""
     said = content.encode()
@@ -216,23 +233,29 @@ class Experiences:
             [(key, one.score) for key, one in zip(episodes, new, strict=True) if one.score],
         )
 
-    def listed(self, agent: str | None, memory_type: str | None = None) -> list[int]:
-        """Return the keys of an agent's experiences that lists and exports show, ascending.
+    def listed(
+        self, agent: str | None, memory_type: str | None, after: int, limit: int
+    ) -> dict[int, Experience]:
+        """Return the next of an agent's experiences that lists and exports show, by ascending key.
 
         They are active or archived: not merged into others, deleted, invalidated or quarantined.
 
         Args:
             agent: Whose; None is everybody's.
             memory_type: The only type; None is every one.
+            after: The key after which to begin.
+            limit: How many at most.
         """
         rows = self._connection.execute(
             "SELECT x.episode FROM experience AS x CROSS JOIN episode AS e ON e.id = x.episode"  # noqa: S608
-            f" WHERE (:type IS NULL OR x.memory_type = :type) AND {_OWN} AND NOT e.quarantined"
+            f" WHERE x.episode > :after AND {'TRUE' if memory_type is None else _OF_TYPE}"
+            f" AND {_OWN} AND NOT e.quarantined"
             " AND coalesce(e.forgotten_at, e.invalidated_at) IS NULL"
-            f" AND coalesce(e.status, 'active') IN ('active', '{ARCHIVED}') ORDER BY x.episode",
-            {"agent": agent, "type": memory_type},
+            f" AND coalesce(e.status, 'active') IN ('active', '{ARCHIVED}')"
+            " ORDER BY x.episode LIMIT :limit",
+            {"agent": agent, "type": memory_type, "after": after, "limit": limit},
         )
-        return [key for (key,) in rows]
+        return self.read(key for (key,) in rows)
 
     def counts(self, agent: str | None) -> ExperienceCounts:
         """Return how many there are of what, of an agent's episodes or of everybody's.
@@ -264,6 +287,18 @@ class Experiences:
             Outline(key, uids.from_stored(uid), at, kind, whose)
             for key, uid, at, kind, whose in rows
         ]
+
+    def uses(self, episodes: Iterable[int]) -> dict[int, Use]:
+        """Return how much some episodes were of use so far, by key, experiences or not."""
+        rows = self._connection.execute(
+            "SELECT e.id, coalesce(j.score, 0.0), coalesce(x.used_count, 0), e.occurred_at,"
+            " coalesce(x.last_used_at, x.updated_at, e.occurred_at) FROM json_each(?) AS k"
+            " CROSS JOIN episode AS e ON e.id = k.value"
+            " LEFT JOIN experience AS x ON x.episode = e.id"
+            " LEFT JOIN judgement AS j ON j.episode = e.id",
+            (json.dumps(list(episodes)),),
+        )
+        return {key: Use(*row) for key, *row in rows}
 
     def last_use(self, episode: int) -> tuple[int, int]:
         """Return when an episode was last changed, in microseconds, and how often it was used."""

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from engram.storage import uids
+from engram.storage.experiences import SUPERSEDED
 from engram.storage.projects import FACT
 from engram.storage.standing import ACTIVE_FACT, INELIGIBLE
 
@@ -72,6 +73,8 @@ class Lifecycle:
     ) -> None:
         """Change what decides whether a memory is to be found.
 
+        One whose status is not "superseded" any more was merged into nothing.
+
         Args:
             found: Where it is.
             memory: Its public id.
@@ -88,6 +91,10 @@ class Lifecycle:
             f"UPDATE {table} SET {given} WHERE id = :key",  # noqa: S608
             {**columns, "key": key},
         )
+        if table == "episode" and columns.get("status", SUPERSEDED) != SUPERSEDED:
+            self._connection.execute(
+                "UPDATE experience SET superseded_by = NULL WHERE episode = ?", (key,)
+            )
         self._connection.execute(
             "INSERT INTO lifecycle_change (memory, action, reason, at) VALUES (?, ?, ?, ?)",
             (uids.to_stored(memory), action, reason, at),

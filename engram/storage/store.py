@@ -224,7 +224,6 @@ class Store:
             self.text.remove(list(gone))
         self.projects.remove(gone)
         self.lifecycle.forget_history(gone)
-        self.consolidations.forget(list(gone))
         for key in gone:
             self._access.forget(key)
             self.episodes.remove(key)

@@ -197,15 +197,22 @@ class LineFile:
                 self._part(table, part, f"{where}.{name}[{at}]") for at, part in enumerate(parts)
             ]
         if kind == "episode":
-            for name in _ROWS:
-                if name in record:
-                    checked[name] = self._part(name, record.pop(name), f"{where}.{name}")
-        if kind == "episode" and "vectors" in record:
-            checked["vectors"] = self._vectors(record.pop("vectors"), f"{where}.vectors")
+            checked |= self._of_episode(record, where)
         if kind == "fact" and "reflection" in record:
             window, place = record.pop("reflection"), f"{where}.reflection"
             checked["reflection"] = arguments.integer(window, place, 0, self._windows - 1)
         _nothing_left(record, where)
+        return checked
+
+    def _of_episode(self, record: Record, where: str) -> Record:
+        """Take what lies inside an episode's record out of it and check it."""
+        checked: Record = {
+            name: self._part(name, record.pop(name), f"{where}.{name}")
+            for name in _ROWS
+            if name in record
+        }
+        if "vectors" in record:
+            checked["vectors"] = self._vectors(record.pop("vectors"), f"{where}.vectors")
         return checked
 
     def _part(self, table: str, value: object, where: str) -> Record:

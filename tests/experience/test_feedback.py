@@ -60,7 +60,7 @@ def test_a_search_notes_what_it_decided_and_showed(experiences, path, clock):
     assert (nothing.hits, two[8]) == ([], "[]")
     shown = rows(path, "SELECT memory_id, query_id, judged FROM feedback_tracking")
     assert {row[0] for row in shown} == {hit.id for hit in found.hits} < set(stored)
-    assert {row[1:] for row in shown} == {(found.query_id.replace("-", ""), 0)}
+    assert {row[1:] for row in shown} == {(found.query_id, 0)}
 
 
 def test_the_query_is_not_among_it(experiences, path):

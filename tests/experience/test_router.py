@@ -27,7 +27,7 @@ class Never(random.Random):
 
 @pytest.mark.parametrize(
     ("query", "mode"),
-    [("the login crash", "debug"), ("PLAN the release", "plan"), ("choose a database", "architecture"),
+    [("the login crash", "debug"), ("PLAN the release", "plan"), ("choose it", "architecture"),
      ("lint rules", "review"), ("write tests", "coding"), ("bump it", "routine"),
      ("review the bug", "debug"), ("implement the roadmap", "plan"), ("refactor a class", "review"),
      ("update the code", "coding"), ("design a module", "architecture"), ("a panic", "debug"),
@@ -39,9 +39,11 @@ def test_the_first_mode_that_a_query_speaks_of_is_its_mode(query, mode):
 
 @pytest.mark.parametrize(
     ("mode", "choice"),
-    [("debug", "high_threshold cheap raw passive"), ("plan", "low_threshold expensive summarize proactive"),
+    [("debug", "high_threshold cheap raw passive"),
+     ("plan", "low_threshold expensive summarize proactive"),
      ("architecture", "low_threshold expensive summarize proactive"),
-     ("review", "medium_threshold expensive raw passive"), ("coding", "medium_threshold cheap raw passive"),
+     ("review", "medium_threshold expensive raw passive"),
+     ("coding", "medium_threshold cheap raw passive"),
      ("routine", "high_threshold cheap raw passive")],
 )  # fmt: skip
 def test_a_mode_begins_with_its_own_choice(mode, choice):

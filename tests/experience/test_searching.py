@@ -1,4 +1,4 @@
-"""Searches find what a look at every memory finds, by meaning and by words, and say when only by one."""
+"""Searches find what a look at every memory finds, and say so when words had to do alone."""
 
 from __future__ import annotations
 
@@ -318,7 +318,8 @@ def test_the_same_search_gives_the_same_answer_whatever_was_learned(experiences,
     [
         ({"query": 1}, InvalidType), ({"query": "ж" * 2501}, InvalidArgument),
         ({"limit": -1}, InvalidArgument), ({"limit": 1.5}, InvalidType),
-        ({"limit": 2**64}, InvalidArgument), ({"limit": True}, InvalidType), ({"mode": 1}, InvalidType),
+        ({"limit": 2**64}, InvalidArgument), ({"limit": True}, InvalidType),
+        ({"mode": 1}, InvalidType),
         ({"project": 1}, InvalidType), ({"tags": "t"}, InvalidType), ({"tags": [1]}, InvalidType),
         ({"memory_types": ["other"]}, InvalidArgument), ({"fusion": 1}, InvalidType),
     ],

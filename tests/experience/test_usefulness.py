@@ -15,7 +15,8 @@ from engram.cognition.usefulness import usefulness
     ("query", "text", "days", "used", "score", "reason"),
     [
         ("", "anything", 0, 0, 0.30, "keyword:0.00 recency:1.00 frequency:0.00"),
-        ("auth retry", "Auth-token, expired", 0, 0, 0.50, "keyword:0.50 recency:1.00 frequency:0.00"),
+        ("auth retry", "Auth-token, expired", 0, 0, 0.50,
+         "keyword:0.50 recency:1.00 frequency:0.00"),
         ("auth auth x", "auth", 30, 5, 0.4 * 2 / 3 + 0.3 / math.e + 0.15,
          "keyword:0.67 recency:0.37 frequency:0.50"),
         ("snake_case", "case", 0, 99, 0.2 + 0.3 + 0.3, "keyword:0.50 recency:1.00 frequency:1.00"),

@@ -314,6 +314,26 @@ def test_rounds_of_upkeep_go_on_whatever_happens(start, place, methods, monkeypa
     assert capfd.readouterr().err.startswith("engram: OSError EIO\n")
 
 
+def test_requests_under_way_are_answered_before_the_end(place, methods):
+    with ExitStack() as stack:
+        stop = stack.push(serving(place, methods))
+        stop.__enter__()
+        with Peer(place) as idle, Peer(place) as busy:
+            assert idle.ask("echo", 1)["ok"]
+            busy.send(request("hold", 1, "first") + request("echo", 2, "second"))
+            entered(methods)
+            ending = threading.Thread(target=stack.close)
+            ending.start()
+            assert idle.rest() == b""  # has nothing to wait for
+            with pytest.raises(ConnectionRefusedError), Peer(place):
+                pass
+            methods.gate.set()
+            assert busy.reply()["id"] == "first"
+            assert busy.rest() == b""
+            ending.join(PATIENCE)
+    assert methods.carried_out == [1, 1]
+
+
 ANOTHER_USER = """
 import os, socket, sys
 client = socket.socket(socket.AF_UNIX)

@@ -227,7 +227,11 @@ SELECT
         || substr(hex(e.uid), 13, 4) || '-' || substr(hex(e.uid), 17, 4) || '-'
         || substr(hex(e.uid), 21)
     )),
-    lower(hex(r.uid)),
+    lower(
+        substr(hex(r.uid), 1, 8) || '-' || substr(hex(r.uid), 9, 4) || '-'
+        || substr(hex(r.uid), 13, 4) || '-' || substr(hex(r.uid), 17, 4) || '-'
+        || substr(hex(r.uid), 21)
+    ),
     strftime('%Y-%m-%dT%H:%M:%SZ', r.created_at / 1000000, 'unixepoch'),
     s.judged_at IS NOT NULL,
     strftime('%Y-%m-%dT%H:%M:%SZ', s.judged_at / 1000000, 'unixepoch')

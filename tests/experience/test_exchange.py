@@ -1,0 +1,267 @@
+"""What is exported can be imported: all of it or nothing, in any order, and byte for byte."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import fields, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from stand_ins import WordEmbedder
+
+from engram import Engram
+from engram.errors import InvalidArgument, InvalidType, ModelMismatch, ModelMissing
+from engram.experience import ExperienceMemory, Imported, ImportedExperience
+
+PLAIN = ImportedExperience(
+    id="imported-001",
+    memory_type="decision",
+    context="the login failed",
+    action="renew the token",
+    result="users stay signed in",
+    score=0.0,
+    created_at="2025-03-01T10:00:00Z",
+    updated_at="2025-03-01T10:00:00Z",
+    used_count=0,
+)
+NAMES = [field.name for field in fields(ImportedExperience)]
+
+
+def wire(experience) -> ImportedExperience:
+    """An experience as a client would send it back."""
+    return ImportedExperience(**{name: getattr(experience, name) for name in NAMES})
+
+
+def test_a_record_comes_back_as_it_was(experiences):
+    record = replace(
+        PLAIN,
+        score=0.25,
+        tags=("a", "a", " b "),
+        project="/srv/atlas",
+        parent_id="gone",
+        source_ids="x, y",
+        insight_type="causal",
+        memory_type="insight",
+        created_at="2025-03-01 10:00:00.5+02:00",
+        updated_at="yesterday",
+        used_count=7,
+        last_used_at="20250302T000000Z",
+    )
+    assert experiences.import_experiences([record]) == Imported(1, 0)
+    [found] = experiences.export()
+    assert wire(found) == record
+    assert found.indexed
+    assert experiences.check() == []
+
+
+def test_times_are_read_and_unreadable_ones_are_now(experiences):
+    spelled = {
+        "2025-03-01T10:00:00Z": 1740823200000000,
+        "2025-03-01T12:00:00+02:00": 1740823200000000,
+        "2025-03-01T10:00:00.250": 1740823200250000,
+        "2025-03-01": 1740787200000000,
+        "0001-01-01T00:00:00+05:00": 1767225600000000,
+        "": 1767225600000000,
+        "last week \0": 1767225600000000,
+    }
+    experiences.import_experiences(
+        [replace(PLAIN, id=f"i{n}", created_at=text) for n, text in enumerate(spelled)]
+    )
+    assert [one.created_at for one in experiences.export()] == list(spelled)
+    rows = experiences._store._connection.execute(
+        "SELECT e.occurred_at, x.given_times IS NULL FROM experience AS x"
+        " JOIN episode AS e ON e.id = x.episode ORDER BY x.episode"
+    ).fetchall()
+    assert [at for at, _ in rows] == list(spelled.values())
+    assert [plain for _, plain in rows] == [1, 0, 0, 0, 0, 0, 0]
+
+
+def test_a_use_takes_the_place_of_the_time_that_was_given(experiences, clock):
+    experiences.import_experiences(
+        [replace(PLAIN, last_used_at="once", updated_at="then", used_count=3)]
+    )
+    clock.advance(hours=1)
+    assert experiences.store(PLAIN.context, PLAIN.action, PLAIN.result).id == PLAIN.id
+    [found] = experiences.export()
+    assert (found.used_count, found.last_used_at) == (4, "2026-01-01T01:00:00Z")
+    assert (found.updated_at, found.created_at) == ("then", "2025-03-01T10:00:00Z")
+
+
+def test_ids_that_are_taken_are_skipped(experiences, opened, path):
+    episode = Engram(path, embedder=WordEmbedder())
+    uid = episode.observe("an episode")
+    episode.close()
+    records = [
+        PLAIN,
+        replace(PLAIN, context="a second of that id"),
+        replace(PLAIN, id=uid),
+        replace(PLAIN, id="new", parent_id="imported-001"),
+    ]
+    assert experiences.import_experiences(records) == Imported(2, 2)
+    assert experiences.import_experiences(records) == Imported(0, 4)
+    assert opened("ann").import_experiences([PLAIN]) == Imported(0, 1)
+    assert [one.context for one in experiences.export()] == [PLAIN.context] * 2
+    assert experiences.import_experiences([]) == Imported(0, 0)
+
+
+def test_parents_come_in_any_order_and_may_be_missing(experiences):
+    records = [replace(PLAIN, id=f"i{n}", parent_id=f"i{n + 1}") for n in range(5)]
+    experiences.import_experiences(records)
+    assert [one.parent_id for one in experiences.export()] == ["i1", "i2", "i3", "i4", "i5"]
+
+
+REFUSED = {
+    "id": ["", "x" * 201, "é" * 101, "fact:1", "evidence-1", 5, "\ud800"],
+    "memory_type": ["opinion", None],
+    "context": ["x" * 10_001, "é" * 5001, None],
+    "action": ["x" * 10_001, 1],
+    "result": ["x" * 10_001, "\udfff"],
+    "score": [float("nan"), float("inf"), 1e39, "1", None, True],
+    "tags": ["a", ("a", 1), 5],
+    "project": [1],
+    "parent_id": [1],
+    "source_ids": [["a"]],
+    "insight_type": ["other"],
+    "created_at": [None, 5],
+    "updated_at": [None, "\ud800"],
+    "used_count": [-1, 2**63, 1.0, None, True],
+    "last_used_at": [5],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [(name, value) for name, values in REFUSED.items() for value in values],
+)
+def test_one_bad_record_keeps_all_out(experiences, name, value):
+    bad = replace(PLAIN, **{"id": "second", name: value})
+    with pytest.raises((InvalidArgument, InvalidType), match=rf"memories\[1\]\.{name}"):
+        experiences.import_experiences([PLAIN, bad])
+    assert experiences.status().episodes == 0
+
+
+def test_what_is_no_record_is_refused(experiences):
+    for records in ("text", PLAIN, [PLAIN, {"id": "x"}]):
+        with pytest.raises(InvalidType):
+            experiences.import_experiences(records)
+    assert experiences.status().episodes == 0
+
+
+def test_an_insight_rests_on_the_sources_that_are_there(experiences, opened):
+    stored = experiences.store("a", "b", "c").id
+    insight = replace(
+        PLAIN, id="i", memory_type="insight", source_ids=f"later, {stored},gone,later"
+    )
+    plain = replace(insight, id="p", memory_type="pattern")
+    experiences.import_experiences([insight, plain, replace(PLAIN, id="later")])
+    assert Engram.get(experiences, "i").summary_of == ["later", stored]
+    assert Engram.get(experiences, "p").summary_of == []
+    assert experiences.get("i").source_ids == insight.source_ids
+
+
+class Missing(WordEmbedder):
+    def embed(self, texts):
+        message = "no model"
+        raise ModelMissing(message)
+
+
+def test_without_an_embedder_the_texts_are_kept(opened):
+    memory = opened(embedder=Missing())
+    assert memory.import_experiences([PLAIN]) == Imported(1, 0)
+    assert memory.status().waiting == 1
+    assert not memory.get(PLAIN.id).indexed
+    memory.close()
+    memory = opened()
+    assert memory.import_experiences([replace(PLAIN, id="x")], embed=False) == Imported(1, 0)
+    assert memory.status().waiting == 2
+    memory.import_experiences([replace(PLAIN, id="y")])
+    assert memory.status().waiting == 0
+    assert memory.check() == []
+
+
+def test_another_model_is_an_error(opened, path):
+    opened(embedder=WordEmbedder(16, "other")).store("a", "b", "c")
+    with ExperienceMemory(path) as follows:
+        with pytest.raises(ModelMismatch):
+            follows.import_experiences([PLAIN])
+        assert follows.status().episodes == 1
+
+
+def test_no_lock_is_held_while_it_embeds(opened):
+    other = opened()
+
+    class Writing(WordEmbedder):
+        def embed(self, texts):
+            if self.embedded == 0:
+                other.store("meanwhile", "somebody", "writes")
+            return super().embed(texts)
+
+    memory = opened(embedder=Writing(), busy_timeout=0.0)
+    memory.import_experiences([replace(PLAIN, id=f"i{n}") for n in range(3)])
+    assert memory.status().indexed_count == 4
+
+
+def test_everything_goes_through_an_export_unchanged(experiences, opened, path, clock):
+    for n in range(200):
+        clock.advance(seconds=7)
+        experiences.store(f"c{n}", f"a{n % 5}", "", tags=[f"t{n % 3}"], project=f"p{n % 2}")
+    exported = experiences.export()
+    other = opened(path=path.with_name("other.engram"))
+    assert other.import_experiences([wire(one) for one in exported]) == Imported(200, 0)
+    assert other.export() == exported
+
+
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=12)
+RECORDS = st.builds(
+    ImportedExperience,
+    id=st.text(st.characters(codec="utf-8"), min_size=1, max_size=40).filter(
+        lambda uid: not uid.startswith(("fact:", "evidence-"))
+    )
+    | st.uuids().map(str),
+    memory_type=st.sampled_from(["decision", "insight", "context"]),
+    context=TEXTS,
+    action=TEXTS,
+    result=TEXTS,
+    score=st.floats(-1, 1).map(lambda score: score + 0.0),
+    tags=st.lists(TEXTS, max_size=3).map(tuple),
+    project=st.none() | TEXTS,
+    parent_id=st.none() | st.text(st.characters(codec="utf-8"), min_size=1, max_size=8),
+    source_ids=st.none() | TEXTS,
+    insight_type=st.sampled_from([None, "cluster", "temporal"]),
+    created_at=TEXTS | st.datetimes().map(str),
+    updated_at=TEXTS | st.datetimes().map(str),
+    used_count=st.integers(0, 2**62),
+    last_used_at=st.none() | TEXTS,
+)
+
+
+@given(st.lists(RECORDS, max_size=8, unique_by=lambda record: record.id))
+def test_any_records_come_back_as_they_were(records):
+    with ExperienceMemory(embedder=WordEmbedder()) as memory:
+        assert memory.import_experiences(records) == Imported(len(records), 0)
+        assert [wire(one) for one in memory.export()] == records
+        assert memory.check() == []
+
+
+def test_the_view_says_what_the_export_says(experiences, path):
+    records = [
+        replace(PLAIN, score=0.5, tags=("a", "b"), parent_id="p", source_ids="s", project="x"),
+        replace(PLAIN, id="019b76da-a800-7739-8026-18f4cb590766", created_at="?", used_count=2),
+        replace(PLAIN, id="i", insight_type="cluster", memory_type="insight", last_used_at="!"),
+    ]
+    experiences.import_experiences(records)
+    with sqlite3.connect(path) as plain:
+        plain.row_factory = sqlite3.Row
+        rows = plain.execute("SELECT * FROM memories ORDER BY rowid").fetchall()
+    found = {row["id"]: row for row in plain.execute("SELECT * FROM memories")}
+    plain.close()
+    assert len(rows) == 3
+    for record in records:
+        row = found[record.id]
+        for name in set(NAMES) - {"tags"}:
+            assert row[name] == getattr(record, name), name
+        assert row["indexed"] == 1
+        assert row["superseded_by"] is None
+    assert found[PLAIN.id]["tags"] == '["a","b"]'
+    assert found["i"]["tags"] is None

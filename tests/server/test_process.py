@@ -1,0 +1,292 @@
+"""The process of the server: how it starts, what it leaves alone, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+from engram_server import COMMAND, Server, texts
+from socket_server import PATIENCE, Peer, request
+
+RUNNING = "[6006] socket error: a server is already running"
+IMPATIENT = """
+import engram.server.process as process
+process._GRACE = process._CLOSING = 0.2
+from engram.cli import main
+main(["server"])
+"""
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+def ended(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> tuple[str, str]:
+    """Send a signal; what the process said until it ended in good order."""
+    process.send_signal(number)
+    out, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, err
+    return out, err
+
+
+@pytest.fixture
+def idle(tmp_path: Path) -> Server:
+    """A project whose server is not running yet."""
+    return Server(tmp_path)
+
+
+def test_what_it_makes_is_for_its_user_only(start, tmp_path):
+    place = tmp_path / "run/user"
+    old = os.umask(0)
+    try:
+        server = start(ENGRAM_SOCKET_PATH=str(place / "e.sock"))
+    finally:
+        os.umask(old)
+    server.ask("memory_store", **texts(1))
+    assert [mode(folder) for folder in (place, place.parent)] == [0o700, 0o700]
+    assert {file.name: mode(file) for file in place.iterdir()} == {
+        "e.sock": 0o600,
+        "e.sock.lock": 0o600,
+    }
+    assert {mode(file) for file in server.store.parent.glob("engram.db*")} == {0o600}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_ends_in_good_order(idle, number):
+    process = idle.run()
+    with Peer(idle.socket) as peer:
+        assert peer.ask("memory_store", texts(1))["ok"]
+        assert ended(process, number) == ("", "engram: ready\n")
+        assert peer.rest() == b""
+    assert not idle.socket.exists()
+
+
+def test_a_second_server_is_refused_and_the_first_goes_on(server):
+    before = server.socket.lstat().st_ino
+    with Peer(server.socket) as peer:
+        done = subprocess.run(
+            COMMAND, cwd=server.root, env=server.environment(), capture_output=True, text=True
+        )
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr == f"engram: {RUNNING}\n"
+        assert peer.ask("memory_status")["ok"]
+    assert server.socket.lstat().st_ino == before
+    assert server.ask("memory_status")["memory_count"] == 0
+
+
+def test_of_servers_that_start_together_one_runs(idle):
+    processes = [
+        subprocess.Popen(
+            COMMAND,
+            cwd=idle.root,
+            env=idle.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(4)
+    ]
+    try:
+        said = []
+        while len(said) < 3:
+            for process in list(processes):
+                with suppress(subprocess.TimeoutExpired):
+                    said.append(process.communicate(timeout=0.05)[1])
+                    assert process.returncode == 1
+                    processes.remove(process)
+        assert said == [f"engram: {RUNNING}\n"] * 3
+        [winner] = processes
+        assert winner.stderr.readline() == "engram: ready\n"
+        with Peer(idle.socket) as peer:
+            assert peer.ask("memory_status")["ok"]
+        assert ended(winner) == ("", "")
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+
+
+def test_the_socket_of_a_dead_server_is_replaced(idle):
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(idle.socket))
+        dead.listen()
+    with idle:
+        assert idle.ask("memory_status")["memory_count"] == 0
+
+
+def test_the_socket_of_another_program_is_left_alone(idle):
+    with socket.socket(socket.AF_UNIX) as alive:
+        alive.bind(str(idle.socket))
+        alive.listen()
+        before = idle.socket.lstat()
+        process = subprocess.run(
+            COMMAND, cwd=idle.root, env=idle.environment(), capture_output=True, text=True
+        )
+        assert process.stderr == f"engram: {RUNNING}\n"
+        assert os.path.samestat(idle.socket.lstat(), before)
+        assert not idle.store.exists()
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "link"])
+def test_what_is_no_socket_is_left_alone(idle, kind):
+    if kind == "file":
+        idle.socket.write_text("precious")
+    elif kind == "folder":
+        idle.socket.mkdir()
+    else:
+        idle.socket.symlink_to("nowhere")
+    before = idle.socket.lstat()
+    process = subprocess.run(
+        COMMAND, cwd=idle.root, env=idle.environment(), capture_output=True, text=True
+    )
+    line = "engram: [6006] socket error: something that is no socket lies in its place\n"
+    assert (process.returncode, process.stdout, process.stderr) == (1, "", line)
+    assert os.path.samestat(idle.socket.lstat(), before)
+
+
+def test_a_place_that_cannot_be_one(idle, tmp_path):
+    (tmp_path / "file").write_text("")
+    for place, kind in ((tmp_path / "file/e.sock", "ENOTDIR"), (Path("/proc/e/e.sock"), "ENOENT")):
+        process = subprocess.run(
+            COMMAND,
+            cwd=idle.root,
+            env=idle.environment() | {"ENGRAM_SOCKET_PATH": str(place)},
+            capture_output=True,
+            text=True,
+        )
+        line = f"engram: [6006] socket error: the socket's folder cannot be used: {kind}\n"
+        assert (process.returncode, process.stderr) == (1, line)
+
+
+def test_what_somebody_else_put_in_its_place_stays(idle):
+    process = idle.run()
+    idle.socket.unlink()
+    idle.socket.write_text("precious")
+    ended(process)
+    assert idle.socket.read_text() == "precious"
+
+
+def test_a_start_that_fails_leaves_no_socket_and_no_lock_held(idle):
+    idle.store.mkdir()
+    assert idle.refusal()
+    idle.store.rmdir()
+    with idle:
+        assert idle.ask("memory_status")["memory_count"] == 0
+
+
+@pytest.mark.parametrize("closed", [(1, 2), (0, 1, 2), (2,)])
+def test_it_needs_no_standard_streams(idle, closed):
+    def close() -> None:
+        for descriptor in closed:
+            os.close(descriptor)
+
+    process = subprocess.Popen(
+        COMMAND, cwd=idle.root, env=idle.environment(), preexec_fn=close
+    )
+    try:
+        idle.wait(process)
+        with Peer(idle.socket) as peer:
+            assert peer.ask("memory_store", texts(1))["ok"]
+    finally:
+        process.terminate()
+        assert process.wait(PATIENCE) == 0
+
+
+def test_a_reader_of_its_messages_may_vanish(idle):
+    process = idle.run()
+    process.stdout.close()
+    process.stderr.close()
+    with Peer(idle.socket) as peer:
+        assert peer.ask("memory_status")["ok"]
+    process.terminate()
+    assert process.wait(PATIENCE) == 0
+
+
+def test_work_that_never_ends_does_not_keep_the_process(idle, trainer):
+    program = trainer("print(flush=True)\nopen('began', 'w').close()\ntime.sleep(600)")
+    environment = idle.environment() | {"ENGRAM_TRAINER_BINARY": program}
+    process = subprocess.Popen(
+        [sys.executable, "-c", IMPATIENT], cwd=idle.root, env=environment, stderr=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+    try:
+        assert process.stderr.readline() == "engram: ready\n"
+        with Peer(idle.socket) as peer:
+            peer.send(request("memory_train_generate"))
+            while not list(idle.root.rglob("began")):
+                with Peer(idle.socket) as other:
+                    assert other.ask("memory_status")["ok"]
+            process.terminate()
+            assert process.wait(PATIENCE) == 0
+            assert peer.rest() == b""
+        assert not idle.socket.exists()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+FAMILIES = {
+    "tls": ("The website's certificate had expired", "renewed it", "browsers trust us again"),
+    "soup": ("Guests with a cold came for dinner", "cooked chicken broth", "they felt better"),
+    "moon": ("Photographs of the lunar surface were blurred", "used a tripod", "craters in focus"),
+    "tax": ("The yearly declaration was due", "asked an accountant", "saved some money"),
+}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_restart_keeps_what_was_acknowledged_and_finds_it_by_meaning(tmp_path, number):
+    """With the packaged model: the questions share no word with what answers them."""
+    local = Server(tmp_path, '[embedding]\nmodel = "all-MiniLM-L6-v2-int8"\n')
+    process = local.run()
+    with Peer(local.socket) as peer:
+        ids = {
+            name: peer.ask("memory_store", dict(zip(("context", "action", "result"), texts)))[
+                "data"
+            ]["id"]
+            for name, texts in FAMILIES.items()
+        }
+    process.send_signal(number)
+    process.communicate(timeout=PATIENCE)
+    with local:
+        for name, question in (
+            ("tls", "HTTPS security warning"),
+            ("soup", "recipe against influenza"),
+            ("moon", "astronomy pictures"),
+            ("tax", "finance office"),
+        ):
+            found = local.ask("memory_search", query=question)
+            assert not found["degraded"]
+            assert found["results"][0]["id"] == ids[name]
+        assert local.ask("memory_status")["index_size"] == 4
+
+
+def open_files(process: subprocess.Popen[str]) -> int:
+    return sum(1 for _ in Path(f"/proc/{process.pid}/fd").iterdir())
+
+
+def resident(process: subprocess.Popen[str]) -> int:
+    """Bytes of memory that the process takes."""
+    return int(Path(f"/proc/{process.pid}/statm").read_text().split()[1]) * 4096
+
+
+def test_clients_leave_nothing_behind(server):
+    server.ask("memory_store", **texts(1))
+    server.ask("memory_search", query="x")
+    before, memory = open_files(server.process), resident(server.process)
+    large = request("memory_search", {"query": "x" * 2**20})
+    with ExitStack() as stack:
+        peers = [stack.enter_context(Peer(server.socket)) for _ in range(200)]
+        for peer in peers:
+            peer.send(large)
+            assert peer.reply()["error"]["code"] == 6007
+        assert server.ask("memory_status")["memory_count"] == 1
+        assert resident(server.process) - memory < 100 << 20
+    while open_files(server.process) > before:
+        server.ask("memory_status")
