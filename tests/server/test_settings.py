@@ -153,6 +153,7 @@ def test_variables_for_the_trainer(loaded):
         ('[llm]\n"SECRET-1 x" = 1\n', 6002, "no setting of such a name"),
         ("[llm\n", 6002, "line 1"),
         ('[embedding]\nprovider = "voyage"\n', 6003, "embedding.provider"),
+        ('[llm]\nprovider = "ollama"\n', 6022, "llm.model"),
         ('[llm]\nprovider = "SECRET-1"\n', 6003, "llm.provider"),
     ],
 )
