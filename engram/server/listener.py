@@ -86,7 +86,7 @@ class Listener:
                 report(error)
                 await asyncio.sleep(_BACK_OFF)
                 continue
-            if len(self._clients) >= self._limits.max_connections or not _may_ask(client):
+            if len(self._clients) >= self._limits.max_connections:
                 client.close()
                 continue
             task = asyncio.create_task(self._serve_client(client))
@@ -96,6 +96,8 @@ class Listener:
     async def _serve_client(self, client: socket.socket) -> None:
         try:
             with client:
+                if not _may_ask(client):
+                    return
                 reader, writer = await asyncio.open_unix_connection(sock=client, limit=PIECE)
                 await self._converse(Lines(reader, self._room), writer)
         except (EOFError, OSError):  # it has no more to say, is gone, or reads nothing

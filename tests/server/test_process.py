@@ -8,7 +8,8 @@ import socket
 import stat
 import subprocess
 import sys
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,18 @@ RUNNING = "[6006] socket error: a server is already running"
 IMPATIENT = """
 import engram.server.process as process
 process._GRACE = process._CLOSING = 0.2
+"""
+SERVER = """
 from engram.cli import main
 main(["server"])
+"""
+STAND_IN = f"""
+import sys
+from pathlib import Path
+sys.path.append({str(Path(__file__).parents[1])!r})
+from socket_server import StandIn
+from engram.server.workers import Limits
+process.run(Path(sys.argv[1]), Limits(), StandIn)
 """
 
 
@@ -204,27 +215,51 @@ def test_a_reader_of_its_messages_may_vanish(idle):
     assert process.wait(PATIENCE) == 0
 
 
-def test_work_that_never_ends_does_not_keep_the_process(idle, trainer):
-    program = trainer("print(flush=True)\nopen('began', 'w').close()\ntime.sleep(600)")
-    environment = idle.environment() | {"ENGRAM_TRAINER_BINARY": program}
+@contextmanager
+def impatient(server: Server, program: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
+    """A server that waits for next to nothing when it is to end."""
     process = subprocess.Popen(
-        [sys.executable, "-c", IMPATIENT], cwd=idle.root, env=environment, stderr=subprocess.PIPE,
+        [sys.executable, "-c", IMPATIENT + program, str(server.socket)],
+        cwd=server.root,
+        env=server.environment() | variables,
+        stderr=subprocess.PIPE,
         text=True,
-    )  # fmt: skip
+    )
     try:
         assert process.stderr.readline() == "engram: ready\n"
-        with Peer(idle.socket) as peer:
-            peer.send(request("memory_train_generate"))
-            while not list(idle.root.rglob("began")):
-                with Peer(idle.socket) as other:
-                    assert other.ask("memory_status")["ok"]
-            process.terminate()
-            assert process.wait(PATIENCE) == 0
-            assert peer.rest() == b""
-        assert not idle.socket.exists()
+        yield process
+        process.terminate()
+        assert process.wait(PATIENCE) == 0
+        assert not server.socket.exists()
     finally:
         process.kill()
         process.communicate()
+
+
+def test_a_trainer_ends_with_the_server(idle, tmp_path, trainer):
+    alive = tmp_path / "alive"
+    os.mkfifo(alive)
+    program = trainer(
+        f"said = open({str(alive)!r}, 'w')\nsaid.write('.')\nsaid.flush()\ntime.sleep(999)"
+    )
+    with ExitStack() as stack:
+        with impatient(idle, SERVER, ENGRAM_TRAINER_BINARY=program):
+            peer = stack.enter_context(Peer(idle.socket))
+            peer.send(request("memory_train_generate"))
+            said = stack.enter_context(alive.open())
+            assert said.read(1) == "."
+        assert said.read() == ""  # nobody has it open any more
+        assert peer.rest() == b""
+
+
+def test_work_that_never_ends_does_not_keep_the_process(idle):
+    with ExitStack() as stack:
+        with impatient(idle, STAND_IN):
+            busy = stack.enter_context(Peer(idle.socket))
+            busy.send(request("hold"))
+            with Peer(idle.socket) as other:
+                assert other.ask("echo", 1)["ok"]
+        assert busy.rest() == b""
 
 
 FAMILIES = {
