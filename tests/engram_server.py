@@ -44,9 +44,7 @@ class Server:
     ) -> None:
         self.home = place / "home"
         self.root = place / "work"
-        self.socket = Path(
-            variables.get("ENGRAM_SOCKET_PATH", self.root / ".engram/engram.sock")
-        )
+        self.socket = Path(variables.get("ENGRAM_SOCKET_PATH", self.root / ".engram/engram.sock"))
         self.store = self.root / ".engram/engram.db"
         (self.root / ".engram").mkdir(parents=True, exist_ok=True)
         self.home.mkdir(exist_ok=True)
@@ -87,7 +85,9 @@ class Server:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(0.02)
                 raise AssertionError(process.communicate()[1])
-            if self.socket.exists():
+            # A dead server's may be there before.
+            with suppress(OSError):
+                Peer(self.socket).close()
                 return
         process.kill()
         pytest.fail("the server is not ready")

@@ -113,7 +113,10 @@ class Listener:
                 self._clients[task] = False
                 line = await lines.next()
                 self._clients[task] = True
-                writer.write(await self._workers.answer(line))
+                reply = await self._workers.answer(line)
+                del line  # it may be large, and the next one may be long in coming
+                writer.write(reply)
+                del reply
                 await self._send(writer)
         finally:
             lines.close()
