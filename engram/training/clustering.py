@@ -7,7 +7,9 @@ can be merged many at a time, and a cluster with nobody within reach is finished
 
 Whether a pair is worth its exact product is decided by a short sketch of each vector. Memory grows
 with the number of vectors, never with that of close pairs; time is that of one product of the
-sketches, and of the whole vectors where most of them are alike.
+sketches, and of the whole vectors where most of them are alike. Where that would take minutes, some
+ten thousands that are all alike, vectors are first clustered in portions and then the portions'
+clusters: what is merged is always within the cut, but may not be the nearest.
 """
 
 from __future__ import annotations
@@ -31,12 +33,17 @@ CUT: Final = 0.15
 NEAR: Final = 0.98
 """The cosine from which two vectors say nearly the same."""
 
+# How many axes a sketch has. The nearer a pair must be, the less it takes to rule one out.
 _AXES: Final = 64
+_AXES_NEAR: Final = 24
 _SAMPLE: Final = 8192
 _POWER_STEPS: Final = 4
 _ROWS: Final = 512
 _COLUMNS: Final = 8192
 _EXACT_AT_ONCE: Final = 4096
+_PORTION: Final = 8192
+# Of pairs that sketches do not rule out: above that, portions.
+_MOST_CLOSE: Final = 5e8
 # One in so many pairs: above that, products of whole blocks cost less than picking pairs out.
 _DENSE: Final = 32
 # What single precision may lose in a product of unit vectors, with room to spare.
@@ -74,7 +81,7 @@ def near_pairs(vectors: NDArray[np.float32], least: float = NEAR) -> NDArray[np.
         int64[p, 2], p < n: the earlier row and the later one, ascending by the later one.
     """
     first, which, _ = _collapsed(vectors)
-    points = _Points.of(vectors[first])
+    points = _Points.of(vectors[first], _AXES_NEAR)
     earlier = np.full(len(first), -1, np.int64)
     for rows in _blocks(len(first), _ROWS):
         open_columns = np.flatnonzero(earlier < 0)
@@ -129,9 +136,9 @@ class _Points:
     sketches: NDArray[np.float32]
 
     @classmethod
-    def of(cls, vectors: NDArray[np.float32]) -> _Points:
+    def of(cls, vectors: NDArray[np.float32] | NDArray[np.float64], axes: int = _AXES) -> _Points:
         """Return points with a basis in which most of their length lies."""
-        basis = _principal(vectors)
+        basis = _principal(vectors, axes)
         sketches = np.empty((len(vectors), basis.shape[1] + 1), np.float32)
         points = cls(vectors, basis, sketches)
         for rows in _blocks(len(vectors), _COLUMNS):
@@ -248,6 +255,40 @@ def _agglomerated(
 ) -> NDArray[np.int64]:
     """Return for each distinct vector the first one of its cluster, int64[n]."""
     points = _Points.of(vectors)
+    if not _crowded(points, least):
+        return _exactly(points, counts, least)
+    labels = np.arange(len(vectors))
+    for portion in _cut(np.argsort(points.sketches[:, 0], kind="stable"), _PORTION):
+        rows = np.sort(portion)
+        labels[rows] = rows[_exactly(_Points.of(vectors[rows]), counts[rows], least)]
+    heads, which = np.unique(labels, return_inverse=True)
+    weights = np.bincount(which, counts)
+    means = np.zeros((len(heads), vectors.shape[1]))
+    for rows in _blocks(len(vectors), _COLUMNS):
+        np.add.at(means, which[rows], vectors[rows] * counts[rows, np.newaxis])
+    means /= weights[:, np.newaxis]
+    merged: NDArray[np.int64] = heads[_exactly(_Points.of(means), weights, least)]
+    return merged[which]
+
+
+def _crowded(points: _Points, least: float) -> bool:
+    """Tell whether so many pairs may be close that comparing them all would take minutes."""
+    count = len(points.vectors)
+    if count * count <= _MOST_CLOSE:
+        return False
+    rows = np.arange(0, count, -(-count // _ROWS))
+    close = 0
+    for columns in _blocks(count, _COLUMNS):
+        bounds = points.sketches[rows] @ points.sketches[columns].T
+        close += int(np.count_nonzero(bounds >= least))
+    return close / len(rows) * count > _MOST_CLOSE
+
+
+def _exactly(
+    points: _Points, counts: NDArray[np.int64] | NDArray[np.float64], least: float
+) -> NDArray[np.int64]:
+    """Return for each point the first one of its cluster, int64[n]."""
+    vectors = points.vectors
     nearest = _Nearest(points, least)
     nearest.find_all()
     kept = np.flatnonzero(nearest.at >= 0)
@@ -333,17 +374,19 @@ def _collapsed(
     return np.array(first, np.int64), which, np.bincount(which, minlength=len(first))
 
 
-def _principal(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
+def _principal(
+    vectors: NDArray[np.float32] | NDArray[np.float64], count: int
+) -> NDArray[np.float64]:
     """Return orthonormal axes, float64[dim, axes], that hold about the most length of vectors.
 
     Which ones they are changes how many products are computed, never a result.
     """
     dim = vectors.shape[1]
-    if dim <= _AXES:
+    if dim <= count:
         return np.eye(dim)
     step = max(1, len(vectors) // _SAMPLE)
-    sample = vectors[::step]
-    axes = np.random.default_rng(0).standard_normal((dim, _AXES))
+    sample = vectors[::step].astype(np.float32)
+    axes = np.random.default_rng(0).standard_normal((dim, count))
     for _ in range(_POWER_STEPS):
         axes, _ = np.linalg.qr(sample.T @ (sample @ axes.astype(np.float32)))
         axes = axes.astype(np.float64)

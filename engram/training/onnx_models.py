@@ -6,10 +6,12 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import onnx
 from skl2onnx import convert_sklearn
 from skl2onnx.common.data_types import FloatTensorType
 
+from engram.embedding.session import open_session
 from engram.errors import EngramError
 from engram.storage.files import replacing
 from engram.training.manifest import MANIFEST, Manifest, Model, Tensor, encode
@@ -17,6 +19,8 @@ from engram.training.manifest import MANIFEST, Manifest, Model, Tensor, encode
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
 LEAST_ROWS: Final = 10
 """With fewer rows no model is trained."""
@@ -56,6 +60,11 @@ class Converted:
         """The checksum of its file."""
         return hashlib.sha256(self.content).hexdigest()
 
+    def run(self, rows: NDArray[np.float32]) -> tuple[NDArray[Any], list[dict[Any, float]]]:
+        """Return the label of each row, and the probability of each label, as a user gets them."""
+        labels, probabilities = open_session(self.content, 1).run(None, {"float_input": rows})
+        return labels, probabilities
+
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
@@ -81,9 +90,10 @@ def converted(model: Any, name: str, columns: int, label: str) -> Converted:
         columns: How many features it takes.
         label: The type of its labels: "string" or "int64".
     """
-    made = convert_sklearn(
-        model, name, [("float_input", FloatTensorType([None, columns]))], target_opset=_OPSETS
-    )
+    given = [("float_input", FloatTensorType([None, columns]))]
+    # What single precision cannot hold is judged as it then is.
+    with np.errstate(over="ignore"):
+        made = convert_sklearn(model, name, given, target_opset=_OPSETS)
     # The converter lists them in the order of a set.
     opsets = sorted(made.opset_import, key=lambda one: one.domain)
     del made.opset_import[:]

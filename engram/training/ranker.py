@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from engram.training.onnx_models import Artifact
+    from engram.training.onnx_models import Artifact, Converted
     from engram.training.rows import Row
 
 NAME: Final = "ranking_model"
@@ -73,8 +73,8 @@ def train_ranker(rows: Sequence[Row], folder: Path, seed: int) -> Artifact | Non
     fitted = GradientBoostingClassifier(
         n_estimators=_TREES, max_depth=_DEPTH, learning_rate=_RATE, random_state=seed
     ).fit(features[learned], labels[learned])
-    quality = _quality(fitted, features[held], labels[held])
     made = converted(fitted, NAME, len(FEATURES), "int64")
+    quality = _quality(made, features[held], labels[held])
     model = RankingModel(
         file=f"{NAME}.onnx",
         sha256=made.sha256,
@@ -111,8 +111,11 @@ def _split(labels: Any, each: Any, seed: int) -> tuple[Any, Any]:
     return np.sort(learned), np.sort(held)
 
 
-def _quality(fitted: Any, features: Any, labels: Any) -> Held:
+def _quality(made: Converted, features: Any, labels: Any) -> Held:
     if not len(labels):
         return Held(0, "auc")
-    area = float(roc_auc_score(labels, fitted.predict_proba(features)[:, 1]))
+    _, probabilities = made.run(features)
+    likely = np.array([row[1] for row in probabilities])
+    # A model that cannot tell says what one without an opinion does.
+    area = float(roc_auc_score(labels, np.nan_to_num(likely, nan=0.5)))
     return Held(len(labels), "auc", area, LEAST_AUC)

@@ -51,6 +51,7 @@ COMMANDS = [
     "server",
     "set-status",
     "timeline",
+    "train",
     "verify",
     "why",
 ]
@@ -83,7 +84,7 @@ def test_without_a_command_there_is_help_on_stdout(run):
 def test_each_command_has_help(run, command):
     done = run(command, "--help")
     assert (done.code, done.err) == (0, "")
-    assert "--json" in done.out or command in (*GROUPS, "api", "server")
+    assert "--json" in done.out or command in (*GROUPS, "api", "server", "train")
 
 
 @pytest.mark.parametrize("name", COMMANDS)

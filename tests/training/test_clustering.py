@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
+from engram.training import clustering
 from engram.training.clustering import clusters, near_pairs
 
 
@@ -74,6 +75,15 @@ def test_equal_where_there_are_many_blocks(centres, spread):
     assert near_pairs(rows).tolist() == plain_pairs(rows, 0.98)
 
 
+def test_a_crowd_is_clustered_in_portions(monkeypatch):
+    """Clusters further apart than the cut are found whole, and nobody is lost."""
+    rows = gathered(7, 3000, 96, 12, 0.2)
+    monkeypatch.setattr(clustering, "_MOST_CLOSE", 1e5)
+    monkeypatch.setattr(clustering, "_PORTION", 256)
+    assert as_lists(clusters(rows)) == plain_clusters(rows, 0.15)
+    assert [len(group) for group in clusters(gathered(7, 3000, 96, 1, 0.3))] == [3000]
+
+
 def test_groups_come_by_their_first_row_and_rows_ascend():
     one, other, alone = unit(np.eye(3))
     rows = np.stack([alone, other, one, other, one, one])
@@ -113,6 +123,7 @@ def test_vectors_of_zeros_are_like_nobody_but_each_other():
 CHILD = """
 import resource, sys
 import numpy as np
+from engram.training import clustering
 from engram.training.clustering import clusters, near_pairs
 chance = np.random.default_rng(3)
 around = chance.standard_normal((1500, 128), dtype=np.float32)[chance.integers(1500, size=20_000)]
