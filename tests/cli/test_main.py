@@ -23,6 +23,7 @@ COMMANDS = [
     "compact",
     "compress",
     "config",
+    "consolidation",
     "contradictions",
     "decay",
     "demo",
