@@ -56,7 +56,7 @@ COMMANDS = [
     "verify",
     "why",
 ]
-GROUPS = ("config", "dormant", "events", "models")
+GROUPS = ("config", "consolidation", "dormant", "events", "models")
 
 
 def process(*arguments, **options):
