@@ -23,6 +23,7 @@ COMMANDS = [
     "compact",
     "compress",
     "config",
+    "consolidation",
     "contradictions",
     "decay",
     "demo",
@@ -55,7 +56,7 @@ COMMANDS = [
     "verify",
     "why",
 ]
-GROUPS = ("config", "dormant", "events", "models")
+GROUPS = ("config", "consolidation", "dormant", "events", "models")
 
 
 def process(*arguments, **options):
