@@ -57,6 +57,7 @@ _KEY_VARIABLES: Final = {
     "qwen": ("DASHSCOPE_API_KEY",),
     "kimi": ("MOONSHOT_API_KEY",),
 }
+_PERSONAL: Final = ("embedding.api_key", "llm.api_key", "trainer.trainer_binary")
 _KEY_FILE: Final = "ENGRAM_KEY_FILE"
 _OLLAMA: Final = "ENGRAM_OLLAMA_HOST"
 _LOCAL_OLLAMA: Final = "http://localhost:11434"
@@ -167,12 +168,15 @@ def _files(
 
 
 def _read(path: Path, *, trusted: bool) -> dict[str, object]:
-    """Return what a file sets; one of a project, which may be in a repository, sets no key."""
+    """Return what a file sets.
+
+    A project's file may come with somebody's repository: it sets no key, and names no program.
+    """
     values = document.read(path)
-    secret = next((name for name in values if name.endswith(".api_key")), None)
-    if secret is not None and not trusted:
+    personal = next((name for name in values if name in _PERSONAL), None)
+    if personal is not None and not trusted:
         place = f"~/{project.FOLDER}/{document.FILE}"
-        text = f"invalid configuration: {secret} belongs in {place} or the environment"
+        text = f"invalid configuration: {personal} belongs in {place} or the environment"
         raise Failure(CONFIG_INVALID, text)
     return values
 

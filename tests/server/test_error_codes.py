@@ -13,10 +13,12 @@ import sqlite3
 
 import pytest
 from engram_server import DETERMINISTIC, RefusedError, record, texts
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from engram import errors
 from engram.server import failures
-from engram.server.methods import METHODS
+from engram.server.methods import METHODS, Import, Records, checked, converted
 from engram.server.refusals import failure_of
 
 MISSING = {
@@ -105,6 +107,37 @@ def test_a_parameter_of_another_type_is_named(shared, method, params):
 
 def test_unknown_parameters_are_ignored(shared):
     assert shared.ask("memory_search", query="q", limit=0, nobody="knows")["results"] == []
+
+
+SECRETS = st.sampled_from(["SECRET", "SECRET'`", "SECRET - at `$.id`"])
+NAMES = st.one_of(
+    SECRETS, st.sampled_from(["id", "query", "memories", "version", "context", "tags", "limit"])
+)
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | SECRETS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=4),
+    max_leaves=8,
+)
+
+
+def refusal_of(method: str, params: object) -> failures.Failure | None:
+    try:
+        found = checked(method, params)
+        if isinstance(found, Import):
+            converted({"memories": found.memories}, Records)
+    except failures.Failure as failure:
+        return failure
+    return None
+
+
+@given(method=st.sampled_from(sorted(METHODS)), params=ANYTHING)
+@example(method="memory_delete", params={"id": {"SECRET": 1}})
+def test_what_is_refused_is_not_quoted(method, params):
+    failure = refusal_of(method, params)
+    if failure is not None:
+        assert failure.code == 6007
+        assert "SECRET" not in failure.message
+        assert len(failure.message) < 300
 
 
 def test_a_locked_store(start):

@@ -88,6 +88,9 @@ def test_the_configuration_is_shown_without_keys(start):
     assert data["effective"]["socket_path"] == str(server.socket)
     assert "SECRET" not in json.dumps(data)
     assert '"api_key"' not in json.dumps(data)
+    server.ask("memory_store", **texts(1))
+    embedding = server.ask("memory_config")["embedding"]
+    assert (embedding["model"], embedding["dimension"]) == ("deterministic", 1024)
 
 
 def test_without_keys_there_are_none(shared):

@@ -181,6 +181,15 @@ def test_a_key_in_the_file_of_a_project_is_refused(loaded):
     assert "SECRET-1" not in message
 
 
+def test_a_program_in_the_file_of_a_project_is_refused(loaded):
+    text = '[trainer]\ntrainer_binary = "/evil/program"\n'
+    assert loaded(text).trainer_binary == "/evil/program"
+    code, message = refused(loaded, "", text)
+    assert code == 6022
+    assert "trainer.trainer_binary" in message
+    assert "evil" not in message
+
+
 def test_no_key_shows_in_what_is_printed(loaded):
     text = '[llm]\nprovider = "openai"\napi_key = "SECRET-1"\n[embedding]\napi_key = "SECRET-2"\n'
     assert "SECRET" not in repr(loaded(text))
