@@ -133,49 +133,62 @@ class _Successors:
         while len(open_):
             end = min(begin + width, int(self._ends[rows[open_]].max()))
             columns = begin + np.flatnonzero(~self.taken[begin:end])
-            alike = self._follow(rows[open_], columns)
-            for at in np.flatnonzero(alike.any(axis=1)).tolist():
-                found[open_[at]].append(columns[alike[at]])
-            counts[open_] += alike.sum(axis=1)
+            left, right = self._follow(rows[open_], columns)
+            begins = np.flatnonzero(np.diff(left, prepend=-1))
+            for at, some in zip(left[begins].tolist(), np.split(right, begins[1:]), strict=False):
+                found[open_[at]].append(columns[some])
+            counts[open_] += np.bincount(left, minlength=len(open_))
             begin, width = max(end, begin), min(2 * width, _MOST_COLUMNS)
             open_ = open_[(counts[open_] < _KEPT) & (self._ends[rows[open_]] > begin)]
         for one, parts in zip(rows.tolist(), found, strict=True):
             later = np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
             self._found[one] = later[:_KEPT].copy()
 
-    def _follow(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return bool[n, m]: whether a row may be followed by a column."""
-        later = (columns > rows[:, None]) & (columns < self._ends[rows][:, None])
+    def _follow(
+        self, rows: NDArray[np.int64], columns: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return which rows may be followed by which columns, as places in both; by rows."""
         if self._shadows is not None:
-            rough = self._shadows[rows] @ self._shadows[columns].T >= _LEAST_COSINE - _ROUNDING
-            rough &= later
-            # Where most are alike, whole products cost less than one for each pair.
-            if 20 * np.count_nonzero(rough) < rough.size:
-                return self._checked(rough, rough, rows, columns)
+            near = self._shadows[rows] @ self._shadows[columns].T >= _LEAST_COSINE - _ROUNDING
+            # Where more are alike, whole products cost less than one for each pair.
+            if 20 * np.count_nonzero(near) < near.size:
+                left, right = self._later(near, rows, columns)
+                return self._checked(left, right, np.ones(len(left), np.bool_), rows, columns)
         products = self._vectors[rows] @ self._vectors[columns].T
-        alike: NDArray[np.bool_] = products >= _LEAST_COSINE
-        close = np.abs(products - _LEAST_COSINE) < _ROUNDING
-        return self._checked(alike & later, close & later, rows, columns)
+        left, right = self._later(products >= _LEAST_COSINE - _ROUNDING, rows, columns)
+        doubtful = products[left, right] < _LEAST_COSINE + _ROUNDING
+        return self._checked(left, right, doubtful, rows, columns)
+
+    def _later(
+        self, near: NDArray[np.bool_], rows: NDArray[np.int64], columns: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return those of the pairs that are near whose column is later, within the window."""
+        # Much faster than `np.nonzero` of two dimensions.
+        left, right = np.divmod(np.flatnonzero(near), len(columns))
+        later = (columns[right] > rows[left]) & (columns[right] < self._ends[rows[left]])
+        return left[later], right[later]
 
     def _checked(
         self,
-        alike: NDArray[np.bool_],
+        left: NDArray[np.int64],
+        right: NDArray[np.int64],
         doubtful: NDArray[np.bool_],
         rows: NDArray[np.int64],
         columns: NDArray[np.int64],
-    ) -> NDArray[np.bool_]:
-        """Decide the doubtful pairs by their cosines in float64, which no blocking changes."""
-        left, right = np.nonzero(doubtful)
-        for first in range(0, len(left), _MOST_COLUMNS):
-            some = slice(first, first + _MOST_COLUMNS)
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Leave out doubtful pairs that are not alike in float64, which no blocking changes."""
+        alike = np.ones(len(left), dtype=np.bool_)
+        asked = np.flatnonzero(doubtful)
+        for first in range(0, len(asked), _MOST_COLUMNS):
+            some = asked[first : first + _MOST_COLUMNS]
             cosines = np.einsum(
                 "ij,ij->i",
                 self._vectors[rows[left[some]]],
                 self._vectors[columns[right[some]]],
                 dtype=np.float64,
             )
-            alike[left[some], right[some]] = cosines >= _LEAST_COSINE
-        return alike
+            alike[some] = cosines >= _LEAST_COSINE
+        return left[alike], right[alike]
 
 
 def _shadows(vectors: NDArray[np.float32]) -> NDArray[np.float32] | None:

@@ -10,12 +10,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from engram.training.features import WORD_PATTERN, classified_text
+from engram.training.features import LEAST_ROWS, WORD_PATTERN, classified_text
 from engram.training.manifest import MAX_WORDS, Held, ModeClassifier
 from engram.training.onnx_models import (
     HELD_OUT,
     LEAST_JUDGED,
-    LEAST_ROWS,
     TrainingFailed,
     converted,
     write_model,

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+LEAST_ROWS: Final = 10
+"""With fewer memories no model is trained."""
+
 FEATURES: Final = ("score", "used_count", "recency_days", "text_length", "has_tags")
 """What the ranking model sees, in this order."""
 

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-LEAST_ROWS: Final = 10
-"""With fewer rows no model is trained."""
-
 LEAST_JUDGED: Final = 50
 """With fewer rows nothing is held out, and no model passes."""
 

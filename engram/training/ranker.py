@@ -9,12 +9,11 @@ from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 
-from engram.training.features import FEATURES, ranking_features
+from engram.training.features import FEATURES, LEAST_ROWS, ranking_features
 from engram.training.manifest import Held, RankingModel
 from engram.training.onnx_models import (
     HELD_OUT,
     LEAST_JUDGED,
-    LEAST_ROWS,
     TrainingFailed,
     converted,
     write_model,

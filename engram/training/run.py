@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from engram.key_files import passphrase_in
 from engram.training.failures import reason
+from engram.training.features import LEAST_ROWS
 from engram.training.messages import (
     Complete,
     Error,
@@ -178,6 +179,8 @@ class _Run:
 
     def _models(self) -> None:
         self._say(Progress("training", 70.0))
+        if len(self._corpus.rows) < LEAST_ROWS:
+            return
         if all(find_spec(package) for package in _MODEL_PACKAGES):
             self._attempt("training", 70.0, self._trained)
         else:
