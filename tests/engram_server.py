@@ -14,21 +14,7 @@ from typing import Any, Self
 import pytest
 from socket_server import PATIENCE, Peer
 
-COMMAND = [
-    sys.executable,
-    "-c",
-    """
-import os, sys
-from pathlib import Path
-from engram.server.failures import Failure
-from engram.server.process import serve
-from engram.server.settings import load
-try:
-    sys.exit(serve(load(os.environ, Path.cwd())))
-except Failure as failure:
-    sys.stderr.write(f"engram: {failure.message}" + chr(10)); sys.exit(1)
-""",
-]
+COMMAND = [sys.executable, "-m", "engram", "server"]
 DETERMINISTIC = '[embedding]\nprovider = "deterministic"\n'
 
 # Of the environment a server sees only this, so that nobody's settings play a part.
@@ -58,9 +44,7 @@ class Server:
     ) -> None:
         self.home = place / "home"
         self.root = place / "work"
-        self.socket = Path(
-            variables.get("ENGRAM_SOCKET_PATH", self.root / ".engram/engram.sock")
-        )
+        self.socket = Path(variables.get("ENGRAM_SOCKET_PATH", self.root / ".engram/engram.sock"))
         self.store = self.root / ".engram/engram.db"
         (self.root / ".engram").mkdir(parents=True, exist_ok=True)
         self.home.mkdir(exist_ok=True)
@@ -101,7 +85,9 @@ class Server:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(0.02)
                 raise AssertionError(process.communicate()[1])
-            if self.socket.exists():
+            # A dead server's may be there before.
+            with suppress(OSError):
+                Peer(self.socket).close()
                 return
         process.kill()
         pytest.fail("the server is not ready")

@@ -65,7 +65,11 @@ class Peer:
     def __init__(self, path: Path) -> None:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.socket.settimeout(PATIENCE)
-        self.socket.connect(str(path))
+        try:
+            self.socket.connect(str(path))
+        except OSError:
+            self.socket.close()
+            raise
         self._lines = self.socket.makefile("rb")
 
     def __enter__(self) -> Self:
@@ -119,16 +123,16 @@ def request(method: str, params: object = None, request_id: str = "asked") -> by
 
 
 @contextmanager
-def serving(path: Path, methods: Any, **limits: Any) -> Iterator[Listener]:
+def serving(
+    path: Path, methods: Any, *, grace: float = PATIENCE, **limits: Any
+) -> Iterator[Listener]:
     """Serve a socket from a thread of this process."""
     allowed = Limits(**{"upkeep_seconds": 0.0, **limits})
     workers = Workers(methods, allowed)
     listener = Listener(workers, allowed)
     with claimed(path), bound(path) as listening, asyncio.Runner() as runner:
         stop = asyncio.Event()
-        thread = threading.Thread(
-            target=runner.run, args=(listener.serve(listening, stop, PATIENCE),)
-        )
+        thread = threading.Thread(target=runner.run, args=(listener.serve(listening, stop, grace),))
         thread.start()
         try:
             yield listener

@@ -6,6 +6,7 @@ embedder and vouch for what it returns. Importing this loads neither a model nor
 
 from __future__ import annotations
 
+from engram.embedding.deterministic import DeterministicEmbedder
 from engram.embedding.embedder import OnnxEmbedder
 from engram.embedding.location import LocalModel
 from engram.embedding.protocol import (
@@ -19,6 +20,7 @@ from engram.embedding.reranking import Reranker, resolve_reranker
 from engram.embedding.resolution import resolve
 
 __all__ = [
+    "DeterministicEmbedder",
     "DocumentEmbedder",
     "Embedder",
     "LocalModel",

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from engram.embedding.deterministic import DETERMINISTIC, DeterministicEmbedder
 from engram.embedding.embedder import OnnxEmbedder
 from engram.embedding.folder import model_in
 from engram.embedding.location import (
@@ -18,6 +20,9 @@ from engram.embedding.registry import PACKAGED, PREFERRED, Kind, Model, known, r
 from engram.embedding.threads import thread_count
 from engram.errors import InvalidType, ModelMissing
 
+if TYPE_CHECKING:
+    from engram.embedding.protocol import Embedder
+
 __all__ = ["DOWNLOAD_VARIABLE", "local_cross_encoder", "resolve"]
 
 DOWNLOAD_VARIABLE = "ENGRAM_MODEL_DOWNLOAD"
@@ -25,7 +30,7 @@ DOWNLOAD_VARIABLE = "ENGRAM_MODEL_DOWNLOAD"
 _KINDS: dict[Kind, str] = {"embedding": "embedding model", "cross_encoder": "cross-encoder"}
 
 
-def resolve(name: str | os.PathLike[str] | None, *, stored: str | None = None) -> OnnxEmbedder:
+def resolve(name: str | os.PathLike[str] | None, *, stored: str | None = None) -> Embedder:
     """Return the embedder for a model, loading nothing yet.
 
     Nothing is fetched, unless `ENGRAM_MODEL_DOWNLOAD=1` allows it for a model that is named and
@@ -33,9 +38,9 @@ def resolve(name: str | os.PathLike[str] | None, *, stored: str | None = None) -
 
     Args:
         name: A full name (`BAAI/bge-small-en-v1.5`), an unambiguous short one
-            (`bge-small-en-v1.5`), or a folder with an ONNX file and `tokenizer.json`. None means
-            the stored model if there is one, else bge-small if it is on this machine, else the
-            packaged model.
+            (`bge-small-en-v1.5`), a folder with an ONNX file and `tokenizer.json`, or
+            "deterministic", see `DeterministicEmbedder`. None means the stored model if there is
+            one, else bge-small if it is on this machine, else the packaged model.
         stored: The `name` of the embedder whose vectors a store holds. Exactly that model is
             taken, where a name given by hand also accepts another export of the same weights.
 
@@ -48,6 +53,8 @@ def resolve(name: str | os.PathLike[str] | None, *, stored: str | None = None) -
     if name is not None and not isinstance(name, (str, os.PathLike)):
         message = f"a model must be a str, a path or None, not {type(name).__name__}"
         raise InvalidType(message)
+    if DETERMINISTIC in (name, stored if name is None else None):
+        return DeterministicEmbedder()
     if name is not None:
         return _shared(_named(name), thread_count())
     if stored is not None:

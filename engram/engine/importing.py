@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engram.embedding import embed_documents
+from engram.engine.embedding_parts import embed_parts
 from engram.engine.session import Session
 from engram.errors import Busy
-from engram.storage import KINDS
+from engram.storage import KINDS, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from engram.storage import Record, RecordWriter
 
     Placed = tuple[str, str, Record]
+    _Vectors = dict[str, list[bytes] | list[int]]
     Progress = Callable[[int, int], None]
 
 _BATCH = 64
@@ -52,7 +53,7 @@ class Importing(Session):
         with self._store.reading():
             stored = self._store.model()
         taken = model if self._takes(model, stored) else None
-        embedder, vectors = self._embed_lacking(read(), taken or stored, taken, merge=merge)
+        embedder, vectors = self._embed_lacking(read, taken or stored, taken, merge=merge)
         written: list[tuple[str, str]] = []
         with self._store.writing():
             current = self._store.model()
@@ -80,10 +81,10 @@ class Importing(Session):
         kind: str,
         where: str,
         record: Record,
-        vectors: dict[str, list[bytes]],
+        vectors: dict[str, _Vectors],
     ) -> bool:
         if kind == "episode" and record["uid"] in vectors:
-            record = record | {"vectors": vectors[record["uid"]]}
+            record = record | vectors[record["uid"]]
         return writer.add(kind, record, where)
 
     def _takes(self, model: StoredModel | None, stored: StoredModel | None) -> bool:
@@ -98,29 +99,32 @@ class Importing(Session):
 
     def _embed_lacking(
         self,
-        records: Iterable[Placed],
+        read: Callable[[], Iterable[Placed]],
         model: StoredModel | None,
         taken: StoredModel | None,
         *,
         merge: bool,
-    ) -> tuple[Embedder | None, dict[str, list[bytes]]]:
+    ) -> tuple[Embedder | None, dict[str, _Vectors]]:
         """Read all records and embed the episodes without usable vectors.
 
         Args:
-            records: The records.
+            read: Yields the records.
             model: The model to embed with; None is the default one.
             taken: The model whose vectors are taken as they are.
             merge: Leave out episodes that are in the store.
 
         Returns:
-            The embedder, if one was needed, and the chunks' vectors by public id.
+            The embedder, if one was needed, and what the records of those episodes are to say of
+            vectors, by public id.
         """
         embedder: Embedder | None = None
-        vectors: dict[str, list[bytes]] = {}
+        vectors: dict[str, _Vectors] = {}
         batch: dict[str, str] = {}
+        # Which episodes are experiences is said after all episodes.
+        sizes: dict[str, tuple[int, int]] | None = None
 
         def embed() -> None:
-            nonlocal embedder
+            nonlocal embedder, sizes
             with self._store.reading():
                 there = {uid for uid in batch if merge and self._store.episodes.key(uid, None)}
             wanted = {uid: text for uid, text in batch.items() if uid not in there}
@@ -128,9 +132,11 @@ class Importing(Session):
             if wanted:
                 embedder = embedder or self._the_embedder(model)
                 self._check_model(embedder, model)
-                vectors.update(_chunks(embedder, wanted))
+                if sizes is None:
+                    sizes = _sizes(read())
+                vectors.update(_chunks(embedder, wanted, sizes))
 
-        for kind, _, record in records:
+        for kind, _, record in read():
             if kind == "episode" and (taken is None or "vectors" not in record):
                 batch.setdefault(record["uid"], record["content"])
                 if len(batch) >= _BATCH:
@@ -157,13 +163,23 @@ class Importing(Session):
         return None if embedder is None else self._model_for_writing(embedder)
 
 
-def _chunks(embedder: Embedder, texts: dict[str, str]) -> Iterable[tuple[str, list[bytes]]]:
-    """Embed texts and return the vectors of each one's chunks, as they are stored."""
-    vectors, counts = embed_documents(embedder, list(texts.values()))
-    rows = [row.tobytes() for row in vectors.astype("<f2")]
-    ends = np.cumsum(counts).tolist()
-    return zip(
-        texts,
-        (rows[end - count : end] for end, count in zip(ends, counts.tolist(), strict=True)),
-        strict=True,
-    )
+def _sizes(records: Iterable[Placed]) -> dict[str, tuple[int, int]]:
+    """Return of each experience, by public id, the bytes that context and action take."""
+    return {
+        record["episode"]: (record["context_bytes"], record["action_bytes"])
+        for kind, _, record in records
+        if kind == "experience"
+    }
+
+
+def _chunks(
+    embedder: Embedder, contents: dict[str, str], sizes: dict[str, tuple[int, int]]
+) -> Iterable[tuple[str, _Vectors]]:
+    """Embed episodes and return the vectors of each one's chunks, as they are stored."""
+    texts = [texts_of(content, sizes.get(uid)) for uid, content in contents.items()]
+    parts = embed_parts(embedder, texts)
+    rows = [row.tobytes() for row in parts.vectors.astype("<f2")]
+    ends = np.cumsum(parts.counts).tolist()
+    for uid, end, count in zip(contents, ends, parts.counts.tolist(), strict=True):
+        chunks = slice(end - count, end)
+        yield uid, {"vectors": rows[chunks], "fields": parts.fields[chunks].tolist()}

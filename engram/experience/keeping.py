@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engram import arguments
 from engram.engine.embedding_parts import embed_parts
 from engram.engine.forgetting import Forgetting
-from engram.errors import InvalidArgument, ModelMismatch, NotFound
+from engram.errors import Busy, InvalidArgument, ModelMismatch, NotFound
 from engram.experience.alike import alike
 from engram.experience.results import ExperienceStatus, Stored
 from engram.experience.tags import read_tags
@@ -225,6 +226,9 @@ class Keeping(Forgetting):
 
     def status(self) -> ExperienceStatus:
         """Return how much there is; costs time in how many experiences there are, not in bytes."""
+        # What another writer keeps from being counted now, is counted next time.
+        with suppress(Busy):
+            self._store.feedback.flush(wait=False)
         with self._store.reading():
             held = self._store.experiences.counts(self._agent)
             facts = self._store.facts.count()

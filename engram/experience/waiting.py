@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from engram import arguments
-from engram.engine.embedding_parts import embed_parts
+from engram.engine.embedding_parts import Parts, embed_parts
 from engram.engine.session import Session
 
+if TYPE_CHECKING:
+    from engram.embedding import Embedder
+    from engram.storage import Texts
+
+    _Texts = list[tuple[int, Texts]]
+
 _MOST: Final = 4096
+_TRIES: Final = 3
+"""Texts tried one by one when an embedder refuses all at once, before it counts as down."""
 
 
 class Waiting(Session):
@@ -26,12 +35,13 @@ class Waiting(Session):
             limit: How many episodes at most, 1 to 4096.
 
         Returns:
-            How many were embedded; 0 when nothing waits.
+            How many were embedded; 0 when nothing waits. A text that the embedder refuses goes on
+            waiting, and is in the way of no other.
 
         Raises:
             InvalidArgument, InvalidType: The limit is refused.
             ModelMissing, ModelMismatch: They cannot be embedded as the store's episodes were.
-                Other errors of an embedder come as they are; the texts go on waiting.
+                Other errors of an embedder come as they are, when it embeds none of them.
             Busy, StoreFull, Closed: The store cannot be written.
         """
         most = arguments.integer(limit, "limit", 1, _MOST)
@@ -42,8 +52,8 @@ class Waiting(Session):
                 return 0
             embedder = self._the_embedder(stored)
             self._check_model(embedder, stored)
-            parts = embed_parts(embedder, [texts for _, texts in waiting])
-            keys = np.array([key for key, _ in waiting], dtype=np.int64)
+            embedded, parts = _embedded(embedder, waiting)
+            keys = np.array(embedded, dtype=np.int64)
             with self._store.writing():
                 current = self._store.model()
                 # Of another model they are embedded again, and so is what is left of them when
@@ -56,3 +66,29 @@ class Waiting(Session):
                     if done:
                         self._store.changed("embed", done[0], done[-1], self._now())
                         return len(done)
+
+
+def _embedded(embedder: Embedder, waiting: _Texts) -> tuple[list[int], Parts]:
+    """Embed what some episodes are made of and return which that was possible of, by key.
+
+    Raises:
+        Exception: Whatever the embedder raised, when that was none.
+    """
+    try:
+        return [key for key, _ in waiting], embed_parts(embedder, [texts for _, texts in waiting])
+    except Exception:
+        found = _one_by_one(embedder, waiting) if len(waiting) > 1 else []
+        if not found:
+            raise
+        columns = zip(*(parts for _, parts in found), strict=True)
+        return [key for key, _ in found], Parts(*map(np.concatenate, columns))
+
+
+def _one_by_one(embedder: Embedder, waiting: _Texts) -> list[tuple[int, Parts]]:
+    found: list[tuple[int, Parts]] = []
+    for tried, (key, texts) in enumerate(waiting):
+        if tried == _TRIES and not found:
+            break
+        with suppress(Exception):
+            found.append((key, embed_parts(embedder, [texts])))
+    return found

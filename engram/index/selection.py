@@ -272,7 +272,7 @@ class LabelRows:
 def _labelled(store: Store, kind: Kind, name: str, first: int, last: int) -> NDArray[np.int64]:
     """Return which of the episodes `first` to `last` the store says have a label, ascending."""
     if kind == "memory_type" or kind == "project":
-        return store.experiences.episodes(kind, name, first, last)
+        return store.columns.experiences(kind, name, first, last)
     if kind == "any_case_tag":
         return store.labels.any_case(name, first, last)
     return store.labels.episodes(kind, name, first, last)

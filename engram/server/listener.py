@@ -86,7 +86,7 @@ class Listener:
                 report(error)
                 await asyncio.sleep(_BACK_OFF)
                 continue
-            if len(self._clients) >= self._limits.max_connections or not _may_ask(client):
+            if len(self._clients) >= self._limits.max_connections:
                 client.close()
                 continue
             task = asyncio.create_task(self._serve_client(client))
@@ -96,6 +96,8 @@ class Listener:
     async def _serve_client(self, client: socket.socket) -> None:
         try:
             with client:
+                if not _may_ask(client):
+                    return
                 reader, writer = await asyncio.open_unix_connection(sock=client, limit=PIECE)
                 await self._converse(Lines(reader, self._room), writer)
         except (EOFError, OSError):  # it has no more to say, is gone, or reads nothing
@@ -113,7 +115,10 @@ class Listener:
                 self._clients[task] = False
                 line = await lines.next()
                 self._clients[task] = True
-                writer.write(await self._workers.answer(line))
+                reply = await self._workers.answer(line)
+                del line  # it may be large, and the next one may be long in coming
+                writer.write(reply)
+                del reply
                 await self._send(writer)
         finally:
             lines.close()

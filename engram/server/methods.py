@@ -30,7 +30,7 @@ class Params(Struct, kw_only=True):
 
 
 class NoParams(Params):
-    """Of methods that take none."""
+    """Of methods that take none, and look at none."""
 
 
 class Store(Params):
@@ -140,12 +140,6 @@ class Insights(Params):
     id: str | None = None
 
 
-class Reembed(Params):
-    """Of `memory_reembed`; `force` changes nothing."""
-
-    force: Any = None
-
-
 class Migrate(Params):
     """Of `memory_migrate_preview` and `memory_migrate_apply`."""
 
@@ -186,7 +180,7 @@ METHODS: Final = {
     "memory_train_list": Method(NoParams, "List the insights of the trainer."),
     "memory_train_delete": Method(One, "Erase an insight."),
     "memory_insights": Method(Insights, "List, delete or generate insights, by `action`."),
-    "memory_reembed": Method(Reembed, "Embed the texts that still wait for it."),
+    "memory_reembed": Method(NoParams, "Embed the texts that still wait for it."),
     "memory_migrate_preview": Method(Migrate, "Count what `memory_migrate_apply` would bring in."),
     "memory_migrate_apply": Method(
         Migrate, "Bring in memories from the reference server's database."
@@ -209,7 +203,8 @@ def checked(method: str, params: object) -> Params:
         named = f": {method}" if _NAME.fullmatch(method) else ""
         text = f"unknown method{named}"
         raise refused(text)
-    return converted({} if params is None else params, METHODS[method].params)
+    kind = METHODS[method].params
+    return converted({} if params is None or kind is NoParams else params, kind)
 
 
 def converted(value: object, kind: type[_Struct]) -> _Struct:

@@ -43,6 +43,8 @@ _ADAPTERS: Final[dict[str, Callable[..., LLMAdapter]]] = {
 }
 _DETERMINISTIC: Final = "deterministic"
 
+_BUSY: Final = 10.0
+
 _LOG = logging.getLogger("engram.server")
 
 
@@ -81,6 +83,8 @@ def _open(
             key=settings.key,
             llm=language_model(settings),
             clock=clock,
+            # A store that is locked for long is said to be, before the request's time is up.
+            busy_timeout=min(_BUSY, settings.server.request_timeout_secs / 2),
         )
     except OSError as error:
         if isinstance(error, EngramError):
@@ -112,7 +116,8 @@ def _embedder(embedding: Embedding) -> Embedder | None:
         found = resolve(name)
     except (ModelMissing, ModelCorrupt) as error:
         raise Failure(INVALID_PROVIDER, f"invalid provider: {error}") from None
-    _check_dimension(embedding, found.dim)
+    if embedding.dimension:
+        _check_dimension(embedding, found.dim)
     return found
 
 

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
         Log,
         NoParams,
         Params,
-        Reembed,
         Search,
         Store,
         Undo,
@@ -272,7 +271,7 @@ class Service:
             raise refused(text)
         return self._insight_delete(One(id=asked.id))
 
-    def _reembed(self, asked: Reembed) -> dict[str, object]:
+    def _reembed(self, asked: NoParams) -> dict[str, object]:
         """Embed what waits: what is embedded already would get the same vectors again."""
         try:
             while self._memory.embed_waiting(_SLICE):

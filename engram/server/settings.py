@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from engram.errors import InvalidSettings
+from engram.errors import InvalidArgument, InvalidSettings
+from engram.key_files import others_may_open, passphrase_in
 from engram.server import document, project
 from engram.server.failures import (
     CONFIG_INVALID,
@@ -55,10 +57,13 @@ _KEY_VARIABLES: Final = {
     "qwen": ("DASHSCOPE_API_KEY",),
     "kimi": ("MOONSHOT_API_KEY",),
 }
+_PERSONAL: Final = ("embedding.api_key", "llm.api_key", "trainer.trainer_binary")
 _KEY_FILE: Final = "ENGRAM_KEY_FILE"
 _OLLAMA: Final = "ENGRAM_OLLAMA_HOST"
 _LOCAL_OLLAMA: Final = "http://localhost:11434"
 _INTEGER: Final = re.compile(r"[0-9]{1,18}")
+
+_LOG = logging.getLogger("engram.server")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -163,12 +168,15 @@ def _files(
 
 
 def _read(path: Path, *, trusted: bool) -> dict[str, object]:
-    """Return what a file sets; one of a project, which may be in a repository, sets no key."""
+    """Return what a file sets.
+
+    A project's file may come with somebody's repository: it sets no key, and names no program.
+    """
     values = document.read(path)
-    secret = next((name for name in values if name.endswith(".api_key")), None)
-    if secret is not None and not trusted:
+    personal = next((name for name in values if name in _PERSONAL), None)
+    if personal is not None and not trusted:
         place = f"~/{project.FOLDER}/{document.FILE}"
-        text = f"invalid configuration: {secret} belongs in {place} or the environment"
+        text = f"invalid configuration: {personal} belongs in {place} or the environment"
         raise Failure(CONFIG_INVALID, text)
     return values
 
@@ -207,6 +215,9 @@ def _check_providers(sections: Mapping[str, Any]) -> None:
         if sections[name].provider not in known:
             text = f"invalid provider: {name}.provider must be one of {', '.join(known)}{hint}"
             raise Failure(INVALID_PROVIDER, text)
+    if sections["llm"].provider == "ollama" and not sections["llm"].model:
+        text = "invalid configuration: llm.model must name the model of the provider ollama"
+        raise Failure(CONFIG_INVALID, text)
 
 
 def _address(host: str) -> str:
@@ -218,14 +229,15 @@ def _key(environ: Mapping[str, str], cwd: Path) -> str | None:
     file = environ.get(_KEY_FILE)
     if not file:
         return None
+    path = cwd / file
     try:
-        key = (cwd / file).read_bytes().decode().removesuffix("\n").removesuffix("\r")
+        key = passphrase_in(path)
+        if others_may_open(path):
+            _LOG.warning("others may open the file of %s: chmod 600", _KEY_FILE)
     except OSError as error:
         problem = f"cannot be read: {error.strerror}"
-    except UnicodeDecodeError:
+    except InvalidArgument:
         problem = "holds no passphrase in UTF-8"
     else:
-        if key:
-            return key
-        problem = "holds no passphrase in UTF-8"
+        return key
     raise Failure(CONFIG_INVALID, f"invalid configuration: the file of {_KEY_FILE} {problem}")

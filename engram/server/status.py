@@ -59,17 +59,18 @@ def configuration(settings: ServerSettings, stored: StoredModel | None) -> dict[
         settings: The settings.
         stored: The model whose vectors the store holds.
     """
-    said: dict[str, object] = {name: _section(getattr(settings, name)) for name in SECTIONS}
+    said = {name: _section(getattr(settings, name)) for name in SECTIONS}
+    if stored is not None:
+        # What is in force, for the settings may leave it to the store.
+        said["embedding"] |= {"model": stored.name or stored.fingerprint, "dimension": stored.dim}
     said["effective"] = {
         "project": str(settings.root),
         "store_path": str(settings.store_path),
         "socket_path": str(settings.socket_path),
         "models_path": str(settings.models_path),
         "encrypted": settings.key is not None,
-        "embedding_model": None if stored is None else stored.name or stored.fingerprint,
-        "embedding_dimension": None if stored is None else stored.dim,
     }
-    return said
+    return dict(said)
 
 
 def _section(section: Any) -> dict[str, object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
@@ -105,3 +105,17 @@ class Columns:
             (key, count),
         ).get
         return last, found
+
+    def experiences(
+        self, column: Literal["memory_type", "project"], value: str, first: int, last: int
+    ) -> NDArray[np.int64]:
+        """Return which of the episodes `first` to `last`, both included, are experiences of a kind.
+
+        Ascending. Costs time in the number of experiences among them.
+        """
+        rows = self._connection.execute(
+            f"SELECT episode FROM experience WHERE episode BETWEEN ? AND ? AND {column} = ?"  # noqa: S608
+            " ORDER BY episode",
+            (first, last, value),
+        ).fetchall()
+        return np.array(rows, dtype=np.int64).reshape(-1)

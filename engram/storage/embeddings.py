@@ -244,8 +244,10 @@ class Embeddings:
                 " ORDER BY v.episode, v.chunk",
                 (apsw.carray(episodes), model.id),
             ).fetchall()
-        sound = [row for row in rows if _columns([row[:2]], model.dim) is not None]
-        if len(sound) < len(rows):
+        sound = rows
+        if rows and _columns([row[:2] for row in rows], model.dim) is None:
+            # One by one, to tell which it is.
+            sound = [row for row in rows if _columns([row[:2]], model.dim) is not None]
             self.damaged.update(row[0] for row in set(rows) - set(sound))
         found = self._sound([row[:2] for row in sound], model.dim)
         return found.episodes, np.array([row[2] for row in sound], dtype=np.int64), found.vectors

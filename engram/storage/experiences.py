@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from engram.models import Experience
 from engram.storage import uids
@@ -15,8 +13,6 @@ from engram.times import from_micros
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from numpy.typing import NDArray
 
     from engram.storage.connection import Connection
 
@@ -308,20 +304,6 @@ class Experiences:
             (episode,),
         ).get
         return at, used
-
-    def episodes(
-        self, column: Literal["memory_type", "project"], value: str, first: int, last: int
-    ) -> NDArray[np.int64]:
-        """Return which of the episodes `first` to `last`, both included, are such experiences.
-
-        Ascending. Costs time in the number of experiences among them.
-        """
-        rows = self._connection.execute(
-            f"SELECT episode FROM experience WHERE episode BETWEEN ? AND ? AND {column} = ?"  # noqa: S608
-            " ORDER BY episode",
-            (first, last, value),
-        ).fetchall()
-        return np.array(rows, dtype=np.int64).reshape(-1)
 
     def read(self, episodes: Iterable[int]) -> dict[int, Experience]:
         """Return those of some episodes that are experiences, by key, in the order given."""

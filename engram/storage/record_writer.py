@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -104,7 +105,8 @@ class RecordWriter:
 
         Args:
             kind: One of `KINDS`, in their order.
-            record: The record; an episode's `vectors` are the bytes to store.
+            record: The record; an episode's `vectors` are the bytes to store, and its `fields` say
+                which part of an experience each is of, -1: of none.
             where: Its place in the import, for messages.
 
         Raises:
@@ -213,8 +215,14 @@ class RecordWriter:
         if "judgement" in record:
             self._insert("judgement", record["judgement"], episode=key)
         self._connection.executemany(
-            "INSERT INTO embedding (episode, chunk, model, vector) VALUES (?, ?, ?, ?)",
-            [(key, chunk, self._model, v) for chunk, v in enumerate(record["vectors"])],
+            "INSERT INTO embedding (episode, chunk, model, vector, field)"
+            " VALUES (?, ?, ?, ?, nullif(?, -1))",
+            [
+                (key, chunk, self._model, vector, field)
+                for chunk, (vector, field) in enumerate(
+                    zip(record["vectors"], record.get("fields") or repeat(-1), strict=False)
+                )
+            ],
         )
         return True
 

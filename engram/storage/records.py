@@ -277,12 +277,16 @@ class RecordReader:
     def _add_vectors(self, records: Mapping[int, Record], model: int) -> None:
         vectors = self._inside(
             records,
-            "SELECT v.episode, v.vector FROM {keys} CROSS JOIN embedding AS v"
+            "SELECT v.episode, v.vector, coalesce(v.field, -1) FROM {keys}"
+            " CROSS JOIN embedding AS v"
             " ON v.episode = k.value AND v.model = :model ORDER BY v.episode, v.chunk",
             {"model": model},
         )
         for key, found in vectors.items():
-            records[key]["vectors"] = [base64.b64encode(vector).decode() for (vector,) in found]
+            records[key]["vectors"] = [base64.b64encode(vector).decode() for vector, _ in found]
+            fields = [field for _, field in found]
+            if any(field >= 0 for field in fields):
+                records[key]["fields"] = fields
 
     def _in_reflection(self, records: Mapping[int, Record]) -> None:
         for key in records:

@@ -213,6 +213,9 @@ class LineFile:
         }
         if "vectors" in record:
             checked["vectors"] = self._vectors(record.pop("vectors"), f"{where}.vectors")
+            if "fields" in record:
+                fields, count = record.pop("fields"), len(checked["vectors"])
+                checked["fields"] = _fields(fields, count, f"{where}.fields")
         return checked
 
     def _part(self, table: str, value: object, where: str) -> Record:
@@ -259,6 +262,18 @@ def _nothing_left(record: Record, where: str) -> None:
     if record:
         message = f"{where} has a member this engram does not know"
         raise InvalidArgument(message, "upgrade engram-embedded, or take the member out")
+
+
+def _fields(value: object, count: int, where: str) -> list[int]:
+    """Return which part of an experience each of some vectors is of, -1: of none."""
+    fields = [
+        arguments.integer(one, f"{where}[{at}]", -1, 2)
+        for at, one in enumerate(items(value, where))
+    ]
+    if len(fields) != count:
+        message = f"{where} must have as many members as there are vectors"
+        raise InvalidArgument(message)
+    return fields
 
 
 def _strings(value: object, where: str) -> list[str]:

@@ -19,9 +19,11 @@ COMMANDS = [
     "api",
     "assert",
     "backup",
+    "call",
     "compact",
     "compress",
     "config",
+    "consolidation",
     "contradictions",
     "decay",
     "demo",
@@ -47,13 +49,14 @@ COMMANDS = [
     "rekey",
     "remember",
     "restore",
+    "server",
     "set-status",
     "timeline",
     "train",
     "verify",
     "why",
 ]
-GROUPS = ("config", "dormant", "events", "models")
+GROUPS = ("config", "consolidation", "dormant", "events", "models")
 
 
 def process(*arguments, **options):
@@ -82,7 +85,7 @@ def test_without_a_command_there_is_help_on_stdout(run):
 def test_each_command_has_help(run, command):
     done = run(command, "--help")
     assert (done.code, done.err) == (0, "")
-    assert "--json" in done.out or command in (*GROUPS, "api", "train")
+    assert "--json" in done.out or command in (*GROUPS, "api", "server", "train")
 
 
 @pytest.mark.parametrize("name", COMMANDS)

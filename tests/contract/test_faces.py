@@ -58,6 +58,7 @@ class Faces:
         """What each face has."""
         listed = self.worker.result("recall", project_id=self.project)["memories"]
         return {
+            "experiences": {hit.id for hit in self.experiences.search(QUERY).hits},
             "export": {one.id for one in self.experiences.export()},
             "recall": {one.episode.id for one in self.engram.recall(QUERY)},
             "words": {one.episode.id for one in self.engram.recall("ferry island", mode="hybrid")},

@@ -76,7 +76,7 @@ class Store:
             run = store._connection.last_id
             store._connection.execute(
                 "INSERT INTO consolidation_step VALUES (NULL, ?, ?, 'merge', ?, 'Kududetail', 'me',"
-                ' \'{"tags": ["Zebrawood"]}\', 1)',
+                ' \'{"tags": ["Zebrawood"]}\', 1, NULL)',
                 (f"step {absorbed}", run, json.dumps([survivor, absorbed])),
             )
 
@@ -160,7 +160,7 @@ def test_a_sweep_finds_names_beside_the_texts(experiences, memory):
     experiences.import_experiences(records)
     with experiences._store.writing():
         run = experiences._store._connection.execute
-        run("INSERT INTO consolidation VALUES (1, 'run', 1, NULL)")
+        run("INSERT INTO consolidation VALUES (1, 'run', 1)")
         for name, reason, who, before in (
             ("a", "of gnu", "me", "{}"),
             ("b", "of", "Gnu", "{}"),
@@ -168,7 +168,8 @@ def test_a_sweep_finds_names_beside_the_texts(experiences, memory):
             ("d", "of", "me", "{}"),
         ):
             run(
-                "INSERT INTO consolidation_step VALUES (NULL, ?, 1, 'merge', '[]', ?, ?, ?, 1)",
+                "INSERT INTO consolidation_step VALUES"
+                " (NULL, ?, 1, 'merge', '[]', ?, ?, ?, 1, NULL)",
                 (name, reason, who, before),
             )
         run("INSERT INTO training_run (id, uid, started_at, finished_at) VALUES (1, 't', 0, 0)")

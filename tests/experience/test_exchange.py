@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from dataclasses import fields, replace
 
+import apsw
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -251,6 +254,7 @@ def test_the_view_says_what_the_export_says(experiences, path):
         replace(PLAIN, id="i", insight_type="cluster", memory_type="insight", last_used_at="!"),
     ]
     experiences.import_experiences(records)
+    experiences.close()
     with sqlite3.connect(path) as plain:
         plain.row_factory = sqlite3.Row
         rows = plain.execute("SELECT * FROM memories ORDER BY rowid").fetchall()
@@ -265,3 +269,37 @@ def test_the_view_says_what_the_export_says(experiences, path):
         assert row["superseded_by"] is None
     assert found[PLAIN.id]["tags"] == '["a","b"]'
     assert found["i"]["tags"] is None
+
+
+EVERY_HALF = np.arange(65_536, dtype="<u2").view("<f2")
+
+
+@pytest.mark.parametrize("program", ["sqlite3", "apsw"])
+def test_the_view_has_vectors_in_single_precision(experiences, path, program):
+    experiences.store("one two", "three " * 3, "")
+    experiences.store("all", "that", "can be")
+    with experiences._store.writing():
+        run = experiences._store._connection.execute
+        halves = [half for (half,) in run("SELECT vector FROM embedding WHERE episode = 1")]
+        # Whatever can be in a file: infinities, NaN and numbers without an exponent too.
+        run(
+            "UPDATE embedding SET vector = ? WHERE episode = 2 AND field = 2",
+            (EVERY_HALF.tobytes(),),
+        )
+    # Two libraries must not have one file open in one process.
+    experiences.close()
+    sql = "SELECT embedding_context, embedding_action, embedding_result FROM memories ORDER BY id"
+    first, second = ask(program, path, sql)
+    assert first == (*(np.frombuffer(half, "<f2").astype("<f4").tobytes() for half in halves), None)
+    single, wanted = np.frombuffer(second[2], "<f4"), EVERY_HALF.astype("<f4")
+    known = ~np.isnan(wanted)
+    assert np.array_equal(single[known].view("<u4"), wanted[known].view("<u4"))
+    assert np.isnan(single[~known]).all()
+
+
+def ask(program: str, path, sql: str) -> list[tuple[object, ...]]:
+    if program == "sqlite3":
+        with closing(sqlite3.connect(path)) as plain:
+            return plain.execute(sql).fetchall()
+    with closing(apsw.Connection(str(path))) as plain:
+        return plain.execute(sql).fetchall()

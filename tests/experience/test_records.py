@@ -44,10 +44,10 @@ def full(experiences, memory):
         run("UPDATE episode SET status = 'superseded', status_changed_at = 5 WHERE id = 3")
         run("UPDATE experience SET superseded_by = (SELECT uid FROM episode WHERE id = 2)"
             " WHERE episode = 3")  # fmt: skip
-        run("INSERT INTO consolidation VALUES (1, 'run', 5, NULL), (2, 'undone', 6, 9)")
+        run("INSERT INTO consolidation VALUES (1, 'run', 5), (2, 'other', 6)")
         run(
             "INSERT INTO consolidation_step VALUES (NULL, 'step', 1, 'merge', ?, 'alike', 'me',"
-            " '{\"tags\": []}', 5)",
+            " '{\"tags\": []}', 5, 9)",
             (json.dumps(ids[:2]),),
         )
     return memory

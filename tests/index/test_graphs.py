@@ -11,8 +11,10 @@ from answers import START, embedder, filled
 from files import every_byte
 
 from engram import Engram
+from engram.experience import ExperienceMemory
 from engram.index import graphs, proximity
 from engram.index.proximity import ProximityGraph
+from engram.storage import NewEpisode
 
 pytestmark = [
     pytest.mark.usefixtures("small_segments", "early"),
@@ -211,6 +213,54 @@ def test_a_missing_file_is_built_anew(memory, open_memory, path):
     graph_files(path)[0].unlink()
     assert recalled(with_graph(open_memory("a", embedder=embedder()))) == expected
     assert len(graph_files(path)) == 1
+
+
+def late(memory: Engram, count: int) -> None:
+    """Keep episodes that no vector could be made of."""
+    with memory._store.writing():
+        new = [NewEpisode("w1 w2 w3", 0) for _ in range(count)]
+        memory._store.add_episodes(new, None, None, model=None, agent="a", now=0)
+
+
+def test_what_is_embedded_after_the_graph_was_made_is_found(memory, open_memory, path):
+    late(memory, 3)
+    filled(memory, 120, seed=3)
+    with_graph(memory)
+    assert recalled(memory)[0] == "graph"
+    reader = with_graph(open_memory("a", embedder=embedder()))
+    assert recalled(reader)[0] == "graph"
+    with ExperienceMemory(path, agent_id="a", embedder=embedder()) as embedding:
+        assert embedding.embed_waiting() == 3
+    for one in (memory, reader):
+        strategy, found = recalled(one)
+        assert (strategy == "graph", found[:3]) == (False, exact(one, 3))
+        assert one.recall("w1 w2 w3", 3, accuracy="fast")[2].distance == pytest.approx(0.0)
+        one.maintain()
+        # The second takes over what the first published, and has to ask again.
+        recalled(one)
+        one.maintain()
+        assert recalled(one) == ("graph", exact(one))
+
+
+def test_a_graph_that_was_overtaken_while_it_was_made_is_made_again(memory, path, monkeypatch):
+    late(memory, 3)
+    filled(memory, 120, seed=3)
+    build = ProximityGraph.build
+
+    def overtaken(*args, **options):
+        with ExperienceMemory(path, agent_id="a", embedder=embedder()) as embedding:
+            embedding.embed_waiting()
+        exact(memory)
+        return build(*args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ProximityGraph, "build", overtaken)
+        with_graph(memory)
+    strategy, found = recalled(memory)
+    assert (strategy == "graph", found[:3]) == (False, exact(memory, 3))
+    recalled(memory)
+    memory.maintain()
+    assert recalled(memory) == ("graph", exact(memory))
 
 
 def test_without_hnswlib_recall_is_the_same(memory, monkeypatch):

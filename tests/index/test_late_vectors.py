@@ -31,8 +31,10 @@ class Flaky(WordEmbedder):
     def __init__(self, *, down: bool = False) -> None:
         super().__init__(DIM)
         self.down = down
+        self.asked = 0
 
     def embed(self, texts: list[str]) -> np.ndarray:
+        self.asked += 1
         if self.down:
             message = "no route to the embedder"
             raise ConnectionError(message)
@@ -381,6 +383,41 @@ def test_no_lock_is_held_while_texts_are_embedded(experiences, flaky, path, cloc
         busy_timeout=0.0,
     ) as embedding:
         assert embed_all(embedding) == 2
+
+
+class Picky(WordEmbedder):
+    """Embeds nothing beside a text that it refuses."""
+
+    def embed(self, texts: list[str]) -> np.ndarray:
+        if any("poison" in text for text in texts):
+            message = "too long"
+            raise ValueError(message)
+        return super().embed(texts)
+
+
+def test_a_text_that_is_refused_is_in_the_way_of_no_other(experiences, flaky, path, clock):
+    flaky.down = True
+    for text in ("poison", "red lamp", "more poison", "blue lamp"):
+        experiences.store(text, "", "")
+    picky = Picky(DIM)
+    with ExperienceMemory(path, embedder=picky, clock=clock) as embedding:
+        assert embedding.embed_waiting() == 2
+        with pytest.raises(ValueError, match="too long"):
+            embedding.embed_waiting()
+        assert waiting(embedding) == 2
+        assert embedding.check() == []
+    with Engram(path, embedder=embedder(), clock=clock) as memory:
+        assert_true(memory)
+
+
+def test_an_embedder_that_is_down_is_not_asked_for_each_text(experiences, flaky):
+    flaky.down = True
+    for number in range(30):
+        experiences.store(f"lamp {number}", "", "")
+    asked = flaky.asked
+    with pytest.raises(ConnectionError):
+        experiences.embed_waiting()
+    assert flaky.asked - asked <= 4
 
 
 _KILLED = """

@@ -12,11 +12,13 @@ from __future__ import annotations
 import sqlite3
 
 import pytest
-from engram_server import RefusedError, record, texts
+from engram_server import DETERMINISTIC, RefusedError, record, texts
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from engram import errors
 from engram.server import failures
-from engram.server.methods import METHODS
+from engram.server.methods import METHODS, Import, Records, checked, converted
 from engram.server.refusals import failure_of
 
 MISSING = {
@@ -28,7 +30,13 @@ MISSING = {
     "memory_train_delete": "id",
     "memory_consolidate_undo": "run_id",
 }
-IGNORING = {"memory_status", "memory_export", "memory_train_list", "memory_train_generate"}
+IGNORING = {
+    "memory_status",
+    "memory_export",
+    "memory_train_list",
+    "memory_train_generate",
+    "memory_reembed",
+}
 
 
 def test_an_unknown_method_is_named(shared):
@@ -67,7 +75,7 @@ def test_parameters_are_an_object(shared, method):
 @pytest.mark.parametrize(
     ("method", "params"),
     [
-        ("memory_store", texts(0) | {"action": 5}),
+        ("memory_store", {"context": "", "action": 5}),
         ("memory_store", texts(0) | {"result": None}),
         ("memory_store", texts(0) | {"project": ["SECRET"]}),
         ("memory_store", texts(0) | {"memory_type": {"SECRET": 1}}),
@@ -101,7 +109,39 @@ def test_unknown_parameters_are_ignored(shared):
     assert shared.ask("memory_search", query="q", limit=0, nobody="knows")["results"] == []
 
 
-def test_a_locked_store(server):
+SECRETS = st.sampled_from(["SECRET", "SECRET'`", "SECRET - at `$.id`"])
+NAMES = st.one_of(
+    SECRETS, st.sampled_from(["id", "query", "memories", "version", "context", "tags", "limit"])
+)
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | SECRETS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=4),
+    max_leaves=8,
+)
+
+
+def refusal_of(method: str, params: object) -> failures.Failure | None:
+    try:
+        found = checked(method, params)
+        if isinstance(found, Import):
+            converted({"memories": found.memories}, Records)
+    except failures.Failure as failure:
+        return failure
+    return None
+
+
+@given(method=st.sampled_from(sorted(METHODS)), params=ANYTHING)
+@example(method="memory_delete", params={"id": {"SECRET": 1}})
+def test_what_is_refused_is_not_quoted(method, params):
+    failure = refusal_of(method, params)
+    if failure is not None:
+        assert failure.code == 6007
+        assert "SECRET" not in failure.message
+        assert len(failure.message) < 300
+
+
+def test_a_locked_store(start):
+    server = start(f"{DETERMINISTIC}[server]\nrequest_timeout_secs = 2\n")
     server.ask("memory_store", **texts(1))
     with sqlite3.connect(server.store) as other:
         other.execute("BEGIN IMMEDIATE")

@@ -59,7 +59,7 @@ def test_a_missing_key_is_worth_a_hint(start):
     openai = f'{DETERMINISTIC}[llm]\nprovider = "openai"\n'
     assert "no API key" in hints(start(openai))
     assert "llm" not in hints(start(openai, ENGRAM_OPENAI_API_KEY="SECRET"))
-    assert "llm" not in hints(start(f'{DETERMINISTIC}[llm]\nprovider = "ollama"\n'))
+    assert "llm" not in hints(start(f'{DETERMINISTIC}[llm]\nprovider = "ollama"\nmodel = "m"\n'))
 
 
 def test_the_configuration_is_shown_without_keys(start):
@@ -88,6 +88,9 @@ def test_the_configuration_is_shown_without_keys(start):
     assert data["effective"]["socket_path"] == str(server.socket)
     assert "SECRET" not in json.dumps(data)
     assert '"api_key"' not in json.dumps(data)
+    server.ask("memory_store", **texts(1))
+    embedding = server.ask("memory_config")["embedding"]
+    assert (embedding["model"], embedding["dimension"]) == ("deterministic", 1024)
 
 
 def test_without_keys_there_are_none(shared):
@@ -107,8 +110,8 @@ def test_what_waits_is_embedded_on_request(server):
     nothing = server.ask("memory_reembed")
     assert (nothing["total"], nothing["succeeded"], nothing["failed"]) == (0, 0, 0)
     server.ask("memory_store", **texts(1))
-    for params in ({}, {"force": True}, {"force": "any"}):
-        assert server.ask("memory_reembed", **params) == {
+    for params in ({}, {"force": True}, ["any"]):
+        assert server.given("memory_reembed", params) == {
             "total": 1,
             "succeeded": 1,
             "failed": 0,
@@ -264,7 +267,7 @@ def test_an_encrypted_store(tmp_path):
     with started(tmp_path, ENGRAM_KEY_FILE=str(secret)) as server:
         server.ask("memory_store", **texts(1))
         assert server.ask("memory_config")["effective"]["encrypted"] is True
-    assert b"c1" not in server.store.read_bytes()
+    assert texts(1)["action"].encode() not in server.store.read_bytes()
     assert started(tmp_path).refusal().startswith("[6019] migration failed: ")
     with started(tmp_path, ENGRAM_KEY_FILE=str(secret)) as server:
         assert len(server.memories()) == 1

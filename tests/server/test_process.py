@@ -8,7 +8,8 @@ import socket
 import stat
 import subprocess
 import sys
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,18 @@ RUNNING = "[6006] socket error: a server is already running"
 IMPATIENT = """
 import engram.server.process as process
 process._GRACE = process._CLOSING = 0.2
+"""
+SERVER = """
 from engram.cli import main
 main(["server"])
+"""
+STAND_IN = f"""
+import sys
+from pathlib import Path
+sys.path.append({str(Path(__file__).parents[1])!r})
+from socket_server import StandIn
+from engram.server.workers import Limits
+process.run(Path(sys.argv[1]), Limits(), StandIn)
 """
 
 
@@ -181,15 +192,10 @@ def test_a_start_that_fails_leaves_no_socket_and_no_lock_held(idle):
         assert idle.ask("memory_status")["memory_count"] == 0
 
 
-@pytest.mark.parametrize("closed", [(1, 2), (0, 1, 2), (2,)])
+@pytest.mark.parametrize("closed", ["1>&- 2>&-", "0>&- 1>&- 2>&-", "2>&-"])
 def test_it_needs_no_standard_streams(idle, closed):
-    def close() -> None:
-        for descriptor in closed:
-            os.close(descriptor)
-
-    process = subprocess.Popen(
-        COMMAND, cwd=idle.root, env=idle.environment(), preexec_fn=close
-    )
+    shell = ["sh", "-c", f'exec "$@" {closed}', "sh", *COMMAND]
+    process = subprocess.Popen(shell, cwd=idle.root, env=idle.environment())
     try:
         idle.wait(process)
         with Peer(idle.socket) as peer:
@@ -209,27 +215,51 @@ def test_a_reader_of_its_messages_may_vanish(idle):
     assert process.wait(PATIENCE) == 0
 
 
-def test_work_that_never_ends_does_not_keep_the_process(idle, trainer):
-    program = trainer("print(flush=True)\nopen('began', 'w').close()\ntime.sleep(600)")
-    environment = idle.environment() | {"ENGRAM_TRAINER_BINARY": program}
+@contextmanager
+def impatient(server: Server, program: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
+    """A server that waits for next to nothing when it is to end."""
     process = subprocess.Popen(
-        [sys.executable, "-c", IMPATIENT], cwd=idle.root, env=environment, stderr=subprocess.PIPE,
+        [sys.executable, "-c", IMPATIENT + program, str(server.socket)],
+        cwd=server.root,
+        env=server.environment() | variables,
+        stderr=subprocess.PIPE,
         text=True,
-    )  # fmt: skip
+    )
     try:
         assert process.stderr.readline() == "engram: ready\n"
-        with Peer(idle.socket) as peer:
-            peer.send(request("memory_train_generate"))
-            while not list(idle.root.rglob("began")):
-                with Peer(idle.socket) as other:
-                    assert other.ask("memory_status")["ok"]
-            process.terminate()
-            assert process.wait(PATIENCE) == 0
-            assert peer.rest() == b""
-        assert not idle.socket.exists()
+        yield process
+        process.terminate()
+        assert process.wait(PATIENCE) == 0
+        assert not server.socket.exists()
     finally:
         process.kill()
         process.communicate()
+
+
+def test_a_trainer_ends_with_the_server(idle, tmp_path, trainer):
+    alive = tmp_path / "alive"
+    os.mkfifo(alive)
+    program = trainer(
+        f"said = open({str(alive)!r}, 'w')\nsaid.write('.')\nsaid.flush()\ntime.sleep(999)"
+    )
+    with ExitStack() as stack:
+        with impatient(idle, SERVER, ENGRAM_TRAINER_BINARY=program):
+            peer = stack.enter_context(Peer(idle.socket))
+            peer.send(request("memory_train_generate"))
+            said = stack.enter_context(alive.open())
+            assert said.read(1) == "."
+        assert said.read() == ""  # nobody has it open any more
+        assert peer.rest() == b""
+
+
+def test_work_that_never_ends_does_not_keep_the_process(idle):
+    with ExitStack() as stack:
+        with impatient(idle, STAND_IN):
+            busy = stack.enter_context(Peer(idle.socket))
+            busy.send(request("hold"))
+            with Peer(idle.socket) as other:
+                assert other.ask("echo", 1)["ok"]
+        assert busy.rest() == b""
 
 
 FAMILIES = {
@@ -246,12 +276,10 @@ def test_a_restart_keeps_what_was_acknowledged_and_finds_it_by_meaning(tmp_path,
     local = Server(tmp_path, '[embedding]\nmodel = "all-MiniLM-L6-v2-int8"\n')
     process = local.run()
     with Peer(local.socket) as peer:
-        ids = {
-            name: peer.ask("memory_store", dict(zip(("context", "action", "result"), texts)))[
-                "data"
-            ]["id"]
-            for name, texts in FAMILIES.items()
-        }
+        ids = {}
+        for name, (context, action, result) in FAMILIES.items():
+            memory = {"context": context, "action": action, "result": result}
+            ids[name] = peer.ask("memory_store", memory)["data"]["id"]
     process.send_signal(number)
     process.communicate(timeout=PATIENCE)
     with local:

@@ -153,6 +153,7 @@ def test_variables_for_the_trainer(loaded):
         ('[llm]\n"SECRET-1 x" = 1\n', 6002, "no setting of such a name"),
         ("[llm\n", 6002, "line 1"),
         ('[embedding]\nprovider = "voyage"\n', 6003, "embedding.provider"),
+        ('[llm]\nprovider = "ollama"\n', 6022, "llm.model"),
         ('[llm]\nprovider = "SECRET-1"\n', 6003, "llm.provider"),
     ],
 )
@@ -178,6 +179,15 @@ def test_a_key_in_the_file_of_a_project_is_refused(loaded):
     assert code == 6022
     assert "llm.api_key" in message
     assert "SECRET-1" not in message
+
+
+def test_a_program_in_the_file_of_a_project_is_refused(loaded):
+    text = '[trainer]\ntrainer_binary = "/evil/program"\n'
+    assert loaded(text).trainer_binary == "/evil/program"
+    code, message = refused(loaded, "", text)
+    assert code == 6022
+    assert "trainer.trainer_binary" in message
+    assert "evil" not in message
 
 
 def test_no_key_shows_in_what_is_printed(loaded):

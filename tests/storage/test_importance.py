@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from older import older
 from stand_ins import Clock, WordEmbedder
 
 from engram import Engram, ObserveInput
-from engram.storage import Store, schema
+from engram.storage import Store
 from engram.storage.importance import BLOCK
 
 
@@ -106,9 +107,10 @@ def test_a_store_of_version_1_keeps_every_value(path, monkeypatch, key):
     clock = Clock()
     chance = random.Random(3)
     count = 2 * BLOCK + 30
-    first = schema.migrations()[:1]
-    monkeypatch.setattr(schema, "migrations", lambda: first)
-    with Engram(path, embedder=WordEmbedder(), clock=clock, key=key) as memory:
+    with (
+        older(monkeypatch, 1),
+        Engram(path, embedder=WordEmbedder(), clock=clock, key=key) as memory,
+    ):
         memory.observe_many([ObserveInput(f"note {n}") for n in range(count)])
         connection = memory._store._connection
         decayed = sorted(chance.sample(range(1, count + 1), count // 2))
@@ -119,12 +121,11 @@ def test_a_store_of_version_1_keeps_every_value(path, monkeypatch, key):
                 "INSERT INTO strength VALUES (?, ?, ?, ?, ?, ?)",
                 [(k, importance[k], *accesses[k]) for k in decayed],
             )
-    monkeypatch.undo()
     with Engram(path, embedder=WordEmbedder(), clock=clock, key=key) as memory:
         assert memory.check() == []
         everyone = np.arange(1, count + 1)
         with memory._store.reading():
-            assert memory._store._connection.execute("PRAGMA user_version").get == 3
+            assert memory._store._connection.execute("PRAGMA user_version").get == 4
             found = memory._store.strength.importance.of(everyone)
             kept = memory._store._connection.execute("SELECT * FROM strength").fetchall()
         assert found.tolist() == [importance.get(k, 1.0) for k in everyone.tolist()]

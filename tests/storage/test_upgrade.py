@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
 
 import pytest
+from older import older
 from stand_ins import Clock, WordEmbedder
 
 from engram import Engram, ObserveInput
 from engram.errors import StoreTooNew
 from engram.ledger import Ledger
-from engram.storage import ownership, schema
+from engram.storage import EpisodeFilter, ownership
 
 
 @pytest.fixture
 def before_lists(monkeypatch):
     """Be an engram of before version 3 for a while."""
-    old = schema.migrations()[:2]
-
-    @contextmanager
-    def run():
-        with monkeypatch.context() as patch:
-            patch.setattr(schema, "migrations", lambda: old)
-            yield
-
-    return run
+    return lambda: older(monkeypatch, 2)
 
 
 def opened(path):
@@ -119,3 +111,19 @@ def test_an_older_engram_that_has_the_store_open_writes_no_more(path, before_lis
         assert [one.id for one in ledger.recent("/p")] == [kept]
         assert newer.count() == 2
         assert newer.check() == []
+
+
+def test_an_upgrade_knows_old_tags_in_any_case(path, monkeypatch):
+    with older(monkeypatch, 3), opened(path) as memory:
+        ids = [memory.observe("note", tags=[tag]) for tag in ("Straße", "other", "STRASSE")]
+    with opened(path) as memory:
+        memory.observe("note", tags=["strasse"])
+        with memory._store.reading():
+            found = memory._store.episodes.matching(EpisodeFilter(any_case_tags=("Strasse",)))
+            index = memory._current_index()
+            index.refresh()
+            assert index.allows(EpisodeFilter(any_case_tags=("Strasse",)), found).all()
+            episodes = memory._store.episodes.fetch(found)
+        assert [one.id for one in episodes[:2]] == [ids[0], ids[2]]
+        assert len(episodes) == 3
+        assert memory.check() == []

@@ -160,6 +160,71 @@ CREATE TABLE artifact (
 
 CREATE INDEX artifact_by_run ON artifact (run);
 
+-- The first vector of each part of an experience as float32, little-endian, made of the float16 that
+-- are stored. Byte by byte, for SQL has no other way: a byte's value is its place among all bytes.
+CREATE VIEW part_vector (episode, field, vector) AS
+SELECT
+    v.episode,
+    v.field,
+    (
+        WITH RECURSIVE
+        byte (every) AS (SELECT CAST(
+            x'000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f'
+            || x'202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f'
+            || x'404142434445464748494a4b4c4d4e4f505152535455565758595a5b5c5d5e5f'
+            || x'606162636465666768696a6b6c6d6e6f707172737475767778797a7b7c7d7e7f'
+            || x'808182838485868788898a8b8c8d8e8f909192939495969798999a9b9c9d9e9f'
+            || x'a0a1a2a3a4a5a6a7a8a9aaabacadaeafb0b1b2b3b4b5b6b7b8b9babbbcbdbebf'
+            || x'c0c1c2c3c4c5c6c7c8c9cacbcccdcecfd0d1d2d3d4d5d6d7d8d9dadbdcdddedf'
+            || x'e0e1e2e3e4e5e6e7e8e9eaebecedeeeff0f1f2f3f4f5f6f7f8f9fafbfcfdfeff'
+        AS BLOB)),
+        half (place, h) AS (
+            SELECT -1, 0
+            UNION ALL
+            SELECT
+                place + 2,
+                instr(every, substr(v.vector, place + 2, 1)) - 1
+                + (instr(every, substr(v.vector, place + 3, 1)) - 1 << 8)
+            FROM half CROSS JOIN byte WHERE place + 2 < length(v.vector)
+        )
+        SELECT CAST(group_concat(
+            CASE
+                -- What has an exponent, of which infinities have the largest.
+                WHEN h & 31744 THEN
+                    x'00' || substr(every, ((h & 7) << 5) + 1, 1)
+                    || substr(every, ((h >> 3 & 127) | ((h & 1024) >> 3)) + 1, 1)
+                    || substr(every, (
+                        (h >> 8 & 128)
+                        | (iif(h & 31744 = 31744, 255, (h >> 10 & 31) + 112) >> 1)
+                    ) + 1, 1)
+                WHEN h & 1023 = 0 THEN x'000000' || substr(every, (h >> 8) + 1, 1)
+                -- What is too small to have one there has one here.
+                ELSE (
+                    SELECT
+                        substr(every, (bits & 255) + 1, 1)
+                        || substr(every, (bits >> 8 & 255) + 1, 1)
+                        || substr(every, (bits >> 16 & 255) + 1, 1)
+                        || substr(every, (bits >> 24 | (h >> 8 & 128)) + 1, 1)
+                    FROM (
+                        SELECT (power + 103 << 23) | ((h & 1023) << 23 - power & 8388607) AS bits
+                        FROM (
+                            SELECT (h & 1022 > 0) + (h & 1020 > 0) + (h & 1016 > 0)
+                            + (h & 1008 > 0) + (h & 992 > 0) + (h & 960 > 0) + (h & 896 > 0)
+                            + (h & 768 > 0) + (h & 512 > 0) AS power
+                        )
+                    )
+                )
+            END, ''
+        ) AS BLOB)
+        FROM half CROSS JOIN byte WHERE place > 0
+    )
+FROM embedding AS v
+JOIN model AS m ON m.id = v.model AND m.role = 'current'
+WHERE v.field IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM embedding AS earlier WHERE earlier.episode = v.episode
+    AND earlier.model = v.model AND earlier.field = v.field AND earlier.chunk < v.chunk
+);
+
 -- For programs that know the reference server's database: its tables, as views to read. They use
 -- nothing newer than SQLite 3.38.
 CREATE VIEW memories (
@@ -178,9 +243,9 @@ SELECT
     CAST(substr(CAST(e.content AS BLOB), x.context_bytes + 2, x.action_bytes) AS TEXT),
     CAST(substr(CAST(e.content AS BLOB), x.context_bytes + x.action_bytes + 3) AS TEXT),
     coalesce(j.score, 0.0),
-    NULL,
-    NULL,
-    NULL,
+    (SELECT p.vector FROM part_vector AS p WHERE p.episode = e.id AND p.field = 0),
+    (SELECT p.vector FROM part_vector AS p WHERE p.episode = e.id AND p.field = 1),
+    (SELECT p.vector FROM part_vector AS p WHERE p.episode = e.id AND p.field = 2),
     e.id NOT IN (SELECT u.episode FROM unembedded AS u) AND e.status IS NULL,
     (
         SELECT json_group_array(t.name) FROM (

@@ -1,0 +1,88 @@
+"""`engram call`: methods for shells."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from engram_server import Server, texts
+
+
+def call(server: Server, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "engram", *arguments],
+        cwd=server.root,
+        env=server.environment(),
+        input=given,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_it_prints_what_the_server_returns(shared):
+    memory = json.dumps(texts(3))
+    place = str(shared.socket)
+    for arguments, given in (
+        (("call", "memory_store", memory), ""),
+        (("call", "memory_store", "-"), memory),
+        (("call", "--socket", place, "memory_store", "-", "--json"), memory),
+    ):
+        done = call(shared, *arguments, given=given)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.count("\n") == 1
+        assert set(json.loads(done.stdout)) >= {"id", "indexed", "deduplicated"}
+    assert json.loads(call(shared, "call", "memory_status").stdout)["memory_count"] == 1
+
+
+def test_it_finds_the_server_as_a_server_finds_its_place(shared, tmp_path):
+    (shared.root / "below/it").mkdir(parents=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "engram", "call", "memory_status"],
+        cwd=shared.root / "below/it",
+        env=shared.environment(),
+        capture_output=True,
+    )
+    assert done.returncode == 0
+    done = subprocess.run(
+        [sys.executable, "-m", "engram", "call", "memory_status"],
+        cwd=tmp_path,
+        env=shared.environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: [6016] project directory not found")
+
+
+def test_failures_have_their_number(shared):
+    done = call(shared, "call", "memory_judge", '{"memory_id":"abc-123"}')
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "error: [1002] not found: memory abc-123\n"
+    done = call(shared, "call", "memory_judge", '{"memory_id":"abc-123"}', "--json")
+    assert json.loads(done.stderr)["error"]["code"] == "1002"
+    done = call(shared, "call", "memory_status", "--socket", str(shared.root / "none"))
+    assert done.returncode == 1
+    assert "is it running?" in done.stderr
+
+
+@pytest.mark.parametrize("given", ["{", "[]", "5", "null", "[" * 10_000])
+def test_parameters_are_an_object(shared, given):
+    done = call(shared, "call", "memory_status", "-", given=given)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "PARAMS must be a JSON object" in done.stderr
+
+
+def test_a_file_of_settings(shared, tmp_path):
+    file = tmp_path / "other.toml"
+    file.write_text("[server]\nworkers = 0\n")
+    for arguments in (
+        ("--config", str(file), "call", "memory_status"),
+        ("call", "memory_status", "--config", str(file)),
+        ("--config", str(file), "server"),
+        ("server", "--config", str(file)),
+    ):
+        done = call(shared, *arguments)
+        assert done.returncode == 1
+        assert "[6022] invalid configuration: server.workers" in done.stderr

@@ -1,0 +1,108 @@
+"""Methods while a model fails, and with a language model that answers or does not."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from engram_server import DETERMINISTIC, record, texts
+from llm_wires import Handler, OpenAIWire, Server
+
+
+@pytest.fixture
+def broken(start, tmp_path: Path):
+    """A server whose embedding model is there and cannot be loaded."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "model.onnx").write_bytes(b"no model")
+    (folder / "tokenizer.json").write_text("{}")
+    (folder / "config.json").write_text('{"hidden_size": 8}')
+    return start(f'[embedding]\nmodel = "{folder}"\n')
+
+
+def test_without_an_embedder_texts_are_kept_and_found_by_words(broken):
+    said = broken.ask("memory_store", **texts(1))
+    assert said["indexed"] is False
+    other = broken.ask("memory_store", **texts(2))["id"]
+    assert broken.ask("memory_store", **texts(1))["deduplicated"] is True
+    found = broken.ask("memory_search", query="c1")
+    assert found["degraded"] is True
+    assert [hit["id"] for hit in found["results"]] == [said["id"]]
+    assert found["results"][0]["score"] == pytest.approx(0.3 / 61)
+    assert broken.ask("memory_search", query="no such word")["results"] == []
+    status = broken.ask("memory_status")
+    assert (status["memory_count"], status["indexed_count"], status["waiting"]) == (2, 0, 2)
+    assert any("wait" in hint for hint in status["hints"])
+    again = broken.ask("memory_reembed")
+    assert (again["total"], again["succeeded"], again["failed"]) == (2, 0, 2)
+    broken.ask("memory_import", version=1, memories=[record("new", 3)])
+    assert set(broken.memories()) == {said["id"], other, "new"}
+
+
+@pytest.fixture
+def script() -> Iterator[Server]:
+    """Answers of a language model, to be filled in."""
+    made = Server()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        http.script = made
+        made.url = f"http://127.0.0.1:{http.server_port}"
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield made
+        made.released.set()
+        http.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def advised(start, script):
+    """A server with that language model."""
+    llm = '[llm]\nprovider = "ollama"\nmodel = "m"\n'
+    return start(DETERMINISTIC + llm, ENGRAM_OLLAMA_HOST=script.url)
+
+
+def test_a_language_model_judges(advised, script):
+    one = advised.ask("memory_store", **texts(1))["id"]
+    script.answers = [OpenAIWire.say(json.dumps({"score": 0.75, "reason": "it fits"}))]
+    said = advised.ask("memory_judge", memory_id=one, query="c1")
+    assert said == {"score": 0.75, "reason": "it fits", "degraded": False}
+    assert advised.memories()[one]["score"] == 0.75
+    assert script.requests[0].path == "/v1/chat/completions"
+    assert script.requests[0].body["model"] == "m"
+
+
+@pytest.mark.parametrize("answer", [(500, {}), OpenAIWire.say("SECRET"), (401, {})])
+def test_where_it_cannot_the_formula_does(advised, script, answer):
+    one = advised.ask("memory_store", **texts(1))["id"]
+    script.answers = [answer]
+    said = advised.ask("memory_judge", memory_id=one)
+    assert said["degraded"] is True
+    assert said["score"] == pytest.approx(0.3, abs=1e-4)
+    assert said["reason"] == "keyword:0.00 recency:1.00 frequency:0.00"
+
+
+def test_an_explicit_score_asks_nobody(advised, script):
+    one = advised.ask("memory_store", **texts(1))["id"]
+    assert advised.ask("memory_judge", memory_id=one, score=0)["score"] == 0.0
+    assert script.requests == []
+
+
+def test_a_language_model_decides_about_duplicates(advised, script):
+    twins = [record(f"twin-{n}", 1, used_count=n) for n in range(3)]
+    advised.ask("memory_import", version=1, memories=twins)
+    script.answers = [OpenAIWire.say("MERGE"), OpenAIWire.say("KEEP both")]
+    said = advised.ask("memory_consolidate")["recommendations"]
+    assert {(one["action"]["type"], one["confidence"]) for one in said} == {
+        ("merge", 0.8),
+        ("keep", 0.7),
+    }
+    script.answers = [(500, {})]
+    failed = advised.ask("memory_consolidate_apply")
+    assert failed["merged"] == 0
+    assert len(failed["errors"]) == 2
+    assert all(error.startswith("analyze ") for error in failed["errors"])
+    assert len(advised.memories()) == 3
