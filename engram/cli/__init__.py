@@ -35,13 +35,8 @@ _IN_UTF_8 = ["-X", "utf8"]
 def engram(context: click.Context, config: str | None) -> None:
     """Embedded memory for AI agents, in one SQLite file.
 
-    <<<<<<< HEAD
-        Every command but api and server takes --json: one JSON object on stdout, errors as one JSON
-        line on stderr.
-    =======
-        Every command but api and train takes --json: one JSON object on stdout, errors as one JSON line
-        on stderr.
-    >>>>>>> w-train
+    Every command but api, server and train takes --json: one JSON object on stdout, errors as one
+    JSON line on stderr.
     """
     # Read by `engram.cli.settings`.
     context.obj = config

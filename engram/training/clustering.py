@@ -41,9 +41,9 @@ _POWER_STEPS: Final = 4
 _ROWS: Final = 512
 _COLUMNS: Final = 8192
 _EXACT_AT_ONCE: Final = 4096
-_PORTION: Final = 8192
+_PORTION: Final = 4096
 # Of pairs that sketches do not rule out: above that, portions.
-_MOST_CLOSE: Final = 5e8
+_MOST_CLOSE: Final = 2e8
 # One in so many pairs: above that, products of whole blocks cost less than picking pairs out.
 _DENSE: Final = 32
 # What single precision may lose in a product of unit vectors, with room to spare.
