@@ -8,9 +8,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from files import every_byte
+from stand_ins import WordEmbedder
 
 from engram import CompressionRun, ObserveInput
 from engram.errors import InvalidArgument, InvalidType, LLMReplyError
+from engram.experience import ExperienceMemory
 from engram.ledger import Ledger
 from engram.models import least_trusted
 
@@ -222,6 +224,17 @@ class TestAllOrNothing:
                 ledger.restore(uid)
         assert {e.id for e in memory.episodes().episodes} >= set(uids[1:4])
         assert memory.check() == []
+
+    def test_experiences_keep_their_parts(self, open_memory, clock, path):
+        model = Model()
+        memory = open_memory(llm=model)
+        faded(memory, clock, 2)
+        with ExperienceMemory(path, embedder=WordEmbedder(), clock=clock) as experiences:
+            kept = experiences.store("context", "action", "result").id
+            clock.advance(days=10)
+            memory.compress(max_episodes=0)
+            assert model.batches == [["note 0", "note 1"]]
+            assert experiences.get(kept).action == "action"
 
     def test_a_source_hidden_meanwhile_is_not_erased(self, open_memory, clock, path):
         def hide_one(episodes):
