@@ -238,7 +238,8 @@ class Cognition(Session):
 
         Decays first. Every batch is committed by itself: summary and erasure together or not at
         all. A summary whose sources were not all there any more is dropped; summaries are never
-        summarised again, experiences keep their parts, hidden episodes are not read. Without a language model nothing happens.
+        summarised again, experiences keep their parts, hidden episodes are not read. Without a
+        language model nothing happens.
 
         Args:
             max_episodes: Do nothing while this agent has no more episodes than this.

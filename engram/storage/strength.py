@@ -204,7 +204,8 @@ class Strength:
     def below(self, importance: float, agent: str | None) -> list[tuple[int | None, int]]:
         """Return the agent and the key of each plain episode under an importance.
 
-        Summaries, experiences and what is hidden are left out. By agent, oldest event first, ties in insertion order.
+        Summaries, experiences and what is hidden are left out. By agent, oldest event first, ties
+        in insertion order.
 
         Args:
             importance: Exclusive.
