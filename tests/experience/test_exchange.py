@@ -115,7 +115,7 @@ def test_parents_come_in_any_order_and_may_be_missing(experiences):
 
 
 REFUSED = {
-    "id": ["", "x" * 201, "é" * 101, "fact:1", "evidence-1", 5, "\ud800"],
+    "id": ["", "x" * 101, "é" * 51, "fact:1", "evidence-1", 5, "\ud800"],
     "memory_type": ["opinion", None],
     "context": ["x" * 10_001, "é" * 5001, None],
     "action": ["x" * 10_001, 1],
