@@ -34,6 +34,7 @@ from engram.storage.lifecycle import Lifecycle
 from engram.storage.memories import Memories
 from engram.storage.names import Names
 from engram.storage.observations import Observations
+from engram.storage.parents import Parents
 from engram.storage.projects import Projects
 from engram.storage.record_writer import RecordWriter
 from engram.storage.records import Column, RecordReader, columns
@@ -116,6 +117,7 @@ class Store:
         self.memories = Memories(self._connection)
         self.experiences = Experiences(self._connection)
         self.duplicates = Duplicates(self._connection)
+        self.parents = Parents(self._connection)
         self._dependents = Dependents(self._connection)
         self.judgements = Judgements(self._connection)
         self.feedback = Feedback(self._connection)

@@ -7,6 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from engram.storage import uids
+from engram.storage.agents import OWNED
 from engram.storage.experiences import INSIGHT
 
 if TYPE_CHECKING:
@@ -134,11 +135,11 @@ class Training:
     def insights(self, agent: str | None) -> dict[str, Kept]:
         """Return the insights that trainers gave an agent, hidden ones too, by public id."""
         rows = self._connection.execute(
-            "SELECT e.uid, e.id, e.status IS NOT NULL FROM experience AS x"
+            "SELECT e.uid, e.id, e.status IS NOT NULL FROM experience AS x"  # noqa: S608
             " JOIN episode AS e ON e.id = x.episode"
-            " WHERE x.memory_type = ?1 AND e.source_type = ?2"
-            " AND e.agent IS (SELECT id FROM agent WHERE name = ?3) ORDER BY e.id",
-            (INSIGHT, TRAINER, agent),
+            " WHERE x.memory_type = :type AND e.source_type = :source"
+            f" AND {OWNED.format('e')} ORDER BY e.id",
+            {"type": INSIGHT, "source": TRAINER, "agent": agent},
         )
         return {uids.from_stored(uid): Kept(key, bool(hidden)) for uid, key, hidden in rows}
 
