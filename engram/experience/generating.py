@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engram import arguments
+from engram.config.experience import TRAINER_PROGRAM, TRAINER_SECONDS
 from engram.errors import EngramError, InvalidArgument, TrainerFailed, TrainerReplyError
 from engram.experience.results import Generated, TrainingRun
 from engram.experience.tags import read_tags
@@ -46,8 +47,8 @@ class Generating(Waiting):
         self,
         models_path: str | os.PathLike[str],
         *,
-        trainer: str = "engram-trainer",
-        timeout: float = 300.0,
+        trainer: str = TRAINER_PROGRAM,
+        timeout: float = TRAINER_SECONDS,
         options: Sequence[str] = (),
     ) -> Generated:
         """Run a trainer over the store and keep what it says.

@@ -66,10 +66,12 @@ class Imported:
     Attributes:
         imported: How many experiences were written.
         skipped: How many were not, for their ids were taken.
+        refused: How many were not, for they cannot be kept.
     """
 
     imported: int
     skipped: int
+    refused: int = 0
 
 
 @dataclass(frozen=True, slots=True)
