@@ -90,20 +90,12 @@ class Exchange(Keeping, Waiting):
             message = f"records must be a list, not {type(records).__name__}"
             raise InvalidType(message)
         at_once = arguments.flag(embed, "embed")
-        now, paths = self._now(), Resolver()
-        checked: dict[str, _Checked] = {}
-        refused = 0
-        for at, record in enumerate(records):
-            try:
-                one = _checked(record, f"memories[{at}]", now, paths)
-            except (InvalidArgument, InvalidType):
-                if not skip_refused:
-                    raise
-                refused += 1
-            else:
-                checked.setdefault(one.id, one)
-        accepted = len(records) - refused
-        if dry_run:
+        now = self._now()
+        checked, accepted = _all_checked(
+            records, now, skip=arguments.flag(skip_refused, "skip_refused")
+        )
+        refused = len(records) - accepted
+        if arguments.flag(dry_run, "dry_run"):
             with self._store.reading():
                 free = len(self._free(checked))
             return Imported(free, accepted - free, refused)
@@ -155,6 +147,29 @@ def _sources(experience: NewExperience) -> Iterable[str]:
     if experience.memory_type != INSIGHT or experience.source_ids is None:
         return ()
     return dict.fromkeys(uid for part in experience.source_ids.split(",") if (uid := part.strip()))
+
+
+def _all_checked(
+    records: Sequence[object], now: int, *, skip: bool
+) -> tuple[dict[str, _Checked], int]:
+    """Check the records of an import, and return what may be written and how many passed.
+
+    Raises:
+        InvalidArgument, InvalidType: One is refused, and those are not to be skipped.
+    """
+    paths = Resolver()
+    checked: dict[str, _Checked] = {}
+    accepted = 0
+    for at, record in enumerate(records):
+        try:
+            one = _checked(record, f"memories[{at}]", now, paths)
+        except (InvalidArgument, InvalidType):
+            if not skip:
+                raise
+        else:
+            accepted += 1
+            checked.setdefault(one.id, one)
+    return checked, accepted
 
 
 def _checked(record: object, where: str, now: int, paths: Resolver) -> _Checked:

@@ -68,7 +68,7 @@ PERSONAL: Final = (
 _OWN_KEY: Final = "ENGRAM_OPENAI_API_KEY"
 """Before the variable that others read too."""
 
-_KEY_FILE: Final = "ENGRAM_KEY_FILE"
+KEY_FILE: Final = "ENGRAMKEY_FILE"
 _OLLAMA: Final = "ENGRAM_OLLAMA_HOST"
 _LOCAL_OLLAMA: Final = "http://localhost:11434"
 _INTEGER: Final = re.compile(r"[0-9]{1,18}")
@@ -274,18 +274,18 @@ def _address(host: str) -> str:
 
 def _key(environ: Mapping[str, str], cwd: Path) -> str | None:
     """Return the passphrase in the file that the environment names."""
-    file = environ.get(_KEY_FILE)
+    file = environ.get(KEY_FILE)
     if not file:
         return None
     path = expanded(file, home=project.home(environ), folder=cwd)
     try:
         key = passphrase_in(path)
         if others_may_open(path):
-            _LOG.warning("others may open the file of %s: chmod 600", _KEY_FILE)
+            _LOG.warning("others may open the file of %s: chmod 600", KEY_FILE)
     except OSError as error:
         problem = f"cannot be read: {error.strerror}"
     except InvalidArgument:
         problem = "holds no passphrase in UTF-8"
     else:
         return key
-    raise Failure(CONFIG_INVALID, f"invalid configuration: the file of {_KEY_FILE} {problem}")
+    raise Failure(CONFIG_INVALID, f"invalid configuration: the file of {KEY_FILE} {problem}")
