@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -9,7 +10,7 @@ from engram import arguments
 from engram.config.experience import SAME_FROM
 from engram.engine.embedding_parts import embed_parts
 from engram.engine.forgetting import Forgetting
-from engram.errors import Busy, InvalidArgument, ModelMismatch, NotFound
+from engram.errors import EngramError, InvalidArgument, ModelMismatch, NotFound
 from engram.experience.alike import alike
 from engram.experience.results import ExperienceStatus, Stored
 from engram.experience.tags import read_tags
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 MAX_BYTES: Final = 10_000
 """Bytes of UTF-8 that context, action and result may have, each."""
 
+_LOG: Final = logging.getLogger("engram.experience")
 _SOURCE_TYPE = "socket"
 _SLICE = 500
 """Experiences read in one transaction, which others wait for."""
@@ -227,8 +229,8 @@ class Keeping(Forgetting):
 
     def status(self) -> ExperienceStatus:
         """Return how much there is; costs time in how many experiences there are, not in bytes."""
-        # What another writer keeps from being counted now, is counted next time.
-        with suppress(Busy):
+        # What cannot be written now, and is not counted, is next time.
+        with suppress(EngramError):
             self._store.feedback.flush(wait=False)
         with self._store.reading():
             held = self._store.experiences.counts(self._agent)
@@ -255,7 +257,8 @@ class Keeping(Forgetting):
             return None
         try:
             parts = embed_parts(embedder, [new.texts])
-        except Exception:  # noqa: BLE001 - an embedder can raise anything, and the text is kept
+        except Exception as error:  # noqa: BLE001 - it can raise anything, and the text is kept
+            _LOG.warning("a text was not embedded: %s", type(error).__name__)
             return None
         return _Embedded(embedder, parts)
 
@@ -272,7 +275,8 @@ class Keeping(Forgetting):
             self._check_model(embedder, model)
         except ModelMismatch:
             raise
-        except Exception:  # noqa: BLE001 - a model can be missing, damaged, or fail to load
+        except Exception as error:  # noqa: BLE001 - it can be missing, damaged, or fail to load
+            _LOG.warning("the embedder cannot be used: %s", type(error).__name__)
             return None
         return embedder
 

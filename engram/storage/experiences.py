@@ -373,5 +373,5 @@ def _experience(row: _Row) -> Experience:
         last_used_at=given.get("last_used_at", last_used),
         superseded_by=None if row.successor is None else uids.from_stored(row.successor),
         archived=row.status == ARCHIVED,
-        indexed=bool(row.embedded) and row.status is None,
+        indexed=bool(row.embedded) and row.status in (None, "active"),
     )

@@ -116,7 +116,7 @@ def test_what_is_erased_while_it_waits_leaves_no_trace(experiences, opened, open
 
 
 def test_only_so_much_waits(experiences, opened, path, monkeypatch):
-    monkeypatch.setattr(feedback, "WAITING_MOST", 9)
+    monkeypatch.setattr(feedback, "WAITING_MOST", 3)
     for number in range(2):
         experiences.store(f"lamp {number}", "", "")
     with opened()._store.writing():
@@ -124,6 +124,16 @@ def test_only_so_much_waits(experiences, opened, path, monkeypatch):
     experiences.prune_feedback()
     kept = rows(path, "SELECT lower(hex(uid)) FROM routing ORDER BY id")
     assert kept == [(one.query_id.replace("-", ""),) for one in found[-3:]]
+
+
+def test_an_answer_of_thousands_is_noted_by_its_best(experiences, path, monkeypatch):
+    monkeypatch.setattr(feedback, "SHOWN_MOST", 2)
+    for number in range(3):
+        experiences.store(f"lamp {number}", "", "")
+    found = experiences.search("lamp", limit=5_000)
+    assert len(found.hits) == 3
+    kept = rows(path, "SELECT memory_id FROM feedback_tracking")
+    assert sorted(kept) == sorted((hit.id,) for hit in found.hits[:2])
 
 
 def test_a_search_answers_where_nothing_can_be_written(experiences, monkeypatch, caplog):

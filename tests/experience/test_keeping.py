@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from stand_ins import WordEmbedder
 from engram import Engram
 from engram.errors import InvalidArgument, InvalidType, ModelMismatch, ModelMissing, NotFound
 from engram.experience import ExperienceMemory
+from engram.ledger import Ledger
 from engram.storage import MEMORY_TYPES
 
 TEXTS = ("the login failed", "renew the token", "users stay signed in")
@@ -230,6 +233,7 @@ def test_many_threads_keep_one(experiences):
 WRITER = """
 import sys
 from engram.experience import ExperienceMemory
+from engram.ledger import Ledger
 sys.path.insert(0, sys.argv[2])
 from stand_ins import WordEmbedder
 with ExperienceMemory(sys.argv[1], embedder=WordEmbedder()) as memory:
@@ -372,3 +376,17 @@ def test_status_counts(experiences, open_memory, opened):
 
 def vars_of(status) -> dict[str, int]:
     return {name: getattr(status, name) for name in status.__slots__}
+
+
+def test_a_status_counts_as_every_face_counts_it(experiences, path, clock):
+    active = experiences.store("red lamp", "", "").id
+    hidden = experiences.store("blue chair", "", "").id
+    with Ledger(path, clock=clock) as ledger:
+        ledger.set_status(active, "active")
+        ledger.set_status(hidden, "superseded")
+    assert experiences.get(active).indexed
+    assert not experiences.get(hidden).indexed
+    experiences.close()
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT id, indexed, superseded_by FROM memories").fetchall()
+    assert rows == [(active, 1, None)]

@@ -11,8 +11,12 @@ ALTER TABLE embedding ADD COLUMN field INTEGER CHECK (field IN (0, 1, 2));
 
 -- Episodes that were kept while their texts could not be embedded.
 CREATE TABLE unembedded (
-    episode INTEGER PRIMARY KEY REFERENCES episode ON DELETE CASCADE
+    episode INTEGER PRIMARY KEY REFERENCES episode ON DELETE CASCADE,
+    -- How often the embedder refused the text: those refused least come first.
+    refused INTEGER NOT NULL DEFAULT 0
 ) STRICT;
+
+CREATE INDEX unembedded_by_refusal ON unembedded (refused);
 
 -- An experience is an episode whose content is context, action and result, a newline between each.
 CREATE TABLE experience (
@@ -246,7 +250,7 @@ SELECT
     (SELECT p.vector FROM part_vector AS p WHERE p.episode = e.id AND p.field = 0),
     (SELECT p.vector FROM part_vector AS p WHERE p.episode = e.id AND p.field = 1),
     (SELECT p.vector FROM part_vector AS p WHERE p.episode = e.id AND p.field = 2),
-    e.id NOT IN (SELECT u.episode FROM unembedded AS u) AND e.status IS NULL,
+    e.id NOT IN (SELECT u.episode FROM unembedded AS u) AND coalesce(e.status, 'active') = 'active',
     (
         SELECT json_group_array(t.name) FROM (
             SELECT n.name FROM episode_label AS l JOIN label AS n ON n.id = l.label
@@ -283,7 +287,7 @@ FROM experience AS x
 JOIN episode AS e ON e.id = x.episode
 LEFT JOIN judgement AS j ON j.episode = x.episode
 WHERE NOT e.quarantined AND e.forgotten_at IS NULL AND e.invalidated_at IS NULL
-AND coalesce(e.status, 'active') IN ('active', 'superseded');
+AND (coalesce(e.status, 'active') = 'active' OR e.status = 'superseded' AND x.superseded_by IS NOT NULL);
 
 CREATE VIEW feedback_tracking (memory_id, query_id, searched_at, judged, judged_at) AS
 SELECT
