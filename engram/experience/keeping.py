@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engram import arguments
+from engram.config.experience import SAME_FROM
 from engram.engine.embedding_parts import embed_parts
 from engram.engine.forgetting import Forgetting
 from engram.errors import EngramError, InvalidArgument, ModelMismatch, NotFound
@@ -53,7 +54,7 @@ class Keeping(Forgetting):
         memory_type: str = "decision",
         tags: str | Iterable[str] | None = None,
         project: str | None = None,
-        threshold: float = 0.95,
+        threshold: float = SAME_FROM,
     ) -> Stored:
         """Keep an experience, or use the one again that says the same.
 

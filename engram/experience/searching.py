@@ -14,6 +14,7 @@ import numpy as np
 
 from engram import arguments
 from engram.cognition.router import MODES, ROUTINE, detect, select
+from engram.config.experience import SEARCH_LIMIT
 from engram.engine.session import Session
 from engram.errors import EngramError, InvalidArgument, InvalidType, ModelMismatch
 from engram.experience.asking import Asked, rankings
@@ -38,8 +39,6 @@ __all__ = ["Found", "Hit", "Searching"]
 
 MAX_QUERY_BYTES: Final = 5_000
 """Bytes of UTF-8 that a query may have."""
-
-DEFAULT_LIMIT: Final = 10
 
 _MOST: Final = 2**63 - 1
 _FUSION: Final = Fusion()
@@ -220,7 +219,7 @@ class Searching(Session):
         if len(text.encode()) > MAX_QUERY_BYTES:
             message = f"query exceeds maximum length of {MAX_QUERY_BYTES} bytes"
             raise InvalidArgument(message)
-        most = DEFAULT_LIMIT if limit is None else arguments.integer(limit, "limit", 0, 2**64 - 1)
+        most = SEARCH_LIMIT if limit is None else arguments.integer(limit, "limit", 0, 2**64 - 1)
         named = None if mode is None else arguments.text(mode, "mode")
         whose = None if project is None else arguments.text(project, "project")
         labels = tuple(map(folded, arguments.names(tags, "tags")))

@@ -9,6 +9,7 @@ import numpy as np
 from engram import arguments
 from engram.engine.embedding_parts import Parts, embed_parts
 from engram.engine.session import Session
+from engram.experience.results import Embedded
 
 if TYPE_CHECKING:
     from engram.embedding import Embedder
@@ -70,6 +71,11 @@ class Waiting(Session):
                     if done:
                         self._store.changed("embed", min(done), max(done), self._now())
                         return len(done)
+
+    def embedded(self) -> Embedded:
+        """Return how many experiences are embedded; costs time in how many there are."""
+        with self._store.reading():
+            return Embedded(*self._store.experiences.embedded(self._agent))
 
 
 class _Tried(NamedTuple):

@@ -7,6 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from engram import arguments
+from engram.config.experience import (
+    OTHER_PROJECT_WEIGHT,
+    RRF_K,
+    SPARSE_WEIGHT,
+    VECTOR_WEIGHT,
+)
 from engram.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -33,10 +39,10 @@ class Fusion:
             project is asked for, 0 to 1; with 0 they are left out.
     """
 
-    rrf_k: float = 60.0
-    vector_weight: float = 0.7
-    sparse_weight: float = 0.3
-    other_project_weight: float = 0.5
+    rrf_k: float = RRF_K
+    vector_weight: float = VECTOR_WEIGHT
+    sparse_weight: float = SPARSE_WEIGHT
+    other_project_weight: float = OTHER_PROJECT_WEIGHT
 
     def __post_init__(self) -> None:
         """Refuse what gives no ranking.

@@ -274,6 +274,16 @@ class Experiences:
         few: Any = one(_FEW, scope).fetchone()
         return ExperienceCounts(experiences, episodes, pending, *few)
 
+    def embedded(self, agent: str | None) -> tuple[int, int]:
+        """Return how many experiences lists show, and how many of them wait to be embedded."""
+        total, waiting = self._connection.execute(
+            "SELECT count(*), count(w.episode) FROM experience AS x"  # noqa: S608
+            " CROSS JOIN episode AS e ON e.id = x.episode"
+            f" LEFT JOIN unembedded AS w ON w.episode = x.episode WHERE {LISTED}",
+            {"agent": agent},
+        ).get
+        return total, waiting
+
     def outlines(self, episodes: Iterable[int]) -> list[Outline]:
         """Return what places some episodes in an answer, experiences or not."""
         rows = self._connection.execute(
