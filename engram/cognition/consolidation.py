@@ -15,7 +15,7 @@ from engram.errors import EngramError, LLMCallError, LLMReplyError
 from engram.times import DAY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from engram.cognition.likeness import Similar
     from engram.cognition.recommendations import MatchType
@@ -104,15 +104,17 @@ class Advice(NamedTuple):
             named = {"memory_id": self.memory.id}
         return Recommendation({"type": self.action, **named}, self.confidence, self.reasoning)
 
-    def holds(self, now: dict[int, Candidate], limits: Limits) -> bool:
-        """Say whether the advice is still good, given its experiences as they are now, by key."""
-        memory = now.get(self.memory.key)
-        if memory is None or memory.digest != self.memory.digest:
-            return False
-        if self.survivor is not None:
-            survivor = now.get(self.survivor.key)
-            return survivor is not None and survivor.digest == self.survivor.digest
-        return memory.orphaned if self.action == "delete" else is_stale(memory, limits)
+    def holds(self, now: Mapping[int, Candidate]) -> bool:
+        """Say whether the advice is still good, given experiences as they are now, by key.
+
+        It is not where one was judged or used since, which can make another one survive.
+        """
+        for then in (self.memory, self.survivor):
+            if then is not None:
+                one = now.get(then.key)
+                if one is None or survival(one) != survival(then):
+                    return False
+        return self.action != "delete" or now[self.memory.key].orphaned
 
 
 @dataclass

@@ -32,6 +32,7 @@ from engram.storage.judgements import Judgements
 from engram.storage.labels import Labels
 from engram.storage.lifecycle import Lifecycle
 from engram.storage.memories import Memories
+from engram.storage.merged_tags import MergedTags
 from engram.storage.names import Names
 from engram.storage.observations import Observations
 from engram.storage.parents import Parents
@@ -131,11 +132,15 @@ class Store:
         self.dormancy = DormantEvaluation(self._connection)
         self._access = AccessLog(self._connection)
         self.lifecycle = Lifecycle(self._connection, self._changes, self.projects)
-        self.consolidations = Consolidations(
-            self._connection, self.lifecycle, self.labels, self.retag
-        )
+        self._merged_tags = MergedTags(self._connection, self.labels, self.retag)
+        self.consolidations = Consolidations(self._connection, self.lifecycle, self._merged_tags)
         self.erasure = EntityErasure(
-            self._connection, self._changes, self.facts, self._access, self.remove_episodes
+            self._connection,
+            self._changes,
+            self.facts,
+            self._access,
+            self._dependents,
+            self.remove_episodes,
         )
         # Held while a language model is asked, so that none is asked twice; before any transaction.
         self.reflecting = threading.RLock()
@@ -214,12 +219,13 @@ class Store:
     def remove_episodes(self, keys: Sequence[int], now: int) -> list[str]:
         """Erase episodes from every table, and what rests on one of them; see `Dependents`.
 
-        Many at once are cheaper than one by one.
+        Tags that an experience has from one that goes, and from no other, go from it too. Many at once are cheaper than one by one.
 
         Returns:
             The public ids of all that went, in insertion order.
         """
         gone = self._dependents.of(keys)
+        brought = self._merged_tags.brought(gone.values())
         self._dependents.let_go(list(gone), gone.values())
         rebuild = self.text.is_cheaper_to_rebuild(len(gone))
         if not rebuild:
@@ -232,6 +238,7 @@ class Store:
             self.changed("forget", key, key, now)
         if rebuild:
             self.text.rebuild()
+        self._merged_tags.take(brought, now)
         return list(gone.values())
 
     def remove_observation(self, observation: str, now: int) -> bool:
