@@ -125,6 +125,8 @@ CREATE INDEX consolidation_step_by_survivor ON consolidation_step (memories ->> 
 CREATE TABLE training_run (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     uid ANY NOT NULL UNIQUE,
+    -- Whose experiences it was about; NULL: everybody's.
+    agent INTEGER REFERENCES agent,
     started_at INTEGER NOT NULL,
     finished_at INTEGER NOT NULL,
     -- The code of the error that ended it.
