@@ -335,11 +335,15 @@ def test_other_searches_know_exact_words_only(experiences, open_memory):
 
 def test_the_answer_does_not_depend_on_how_many_are_asked_for(experiences):
     """Up to 25 both rankings are as long: no memory loses its place in one of them."""
-    for number in range(90):
-        experiences.store(f"red lamp {'w ' * (number % 9)} {number}", f"act {number % 7}", "")
-    whole = experiences.search("red lamp act 3", limit=25).hits
+    for n in range(70):
+        experiences.store(f"beta x{n} y{n} z{n}", "", "")
+    # The nearest by meaning, and by words behind all others.
+    last = experiences.store("beta", " ".join(f"w{n}" for n in range(400)), "").id
+    fusion = Fusion(vector_weight=0.9, sparse_weight=0.1)
+    whole = experiences.search("beta", limit=25, fusion=fusion).hits
+    assert last in {hit.id for hit in whole[:9]}
     for limit in range(25):
-        assert experiences.search("red lamp act 3", limit=limit).hits == whole[:limit]
+        assert experiences.search("beta", limit=limit, fusion=fusion).hits == whole[:limit]
 
 
 @pytest.mark.parametrize(
