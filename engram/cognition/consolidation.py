@@ -17,8 +17,8 @@ from engram.times import DAY
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from engram.cognition.likeness import Similar
     from engram.cognition.recommendations import MatchType
+    from engram.cognition.similar import Similar
     from engram.storage.consolidations import Candidate
 
     Question = Callable[[Candidate, Candidate], bool]

@@ -19,8 +19,9 @@ from engram.cognition.consolidation import (
     similar_groups,
     survival,
 )
-from engram.cognition.likeness import Vocabulary, similar
+from engram.cognition.likeness import Vocabulary
 from engram.cognition.recommendations import Applied
+from engram.cognition.similar import similar
 from engram.config.experience import LOG_LIMIT, MIN_SCORE, SIMILARITY, STALE_DAYS
 from engram.engine.session import Session
 from engram.errors import NotFound
@@ -28,11 +29,13 @@ from engram.llm import DuplicateJudge
 from engram.vectors import normalise
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from engram.cognition.consolidation import Advice
-    from engram.cognition.likeness import PartVectors, Words
+    from engram.cognition.likeness import Words
     from engram.cognition.recommendations import Analysis, Preview
+    from engram.cognition.similar import PartVectors
+    from engram.models import StoredModel
     from engram.storage import Store
     from engram.storage.consolidations import Candidate, ConsolidationStep
 
@@ -41,7 +44,6 @@ MOST_DAYS: Final = 3650
 _PAGE: Final = 1000
 """Experiences read in one transaction."""
 
-_VECTORS_KEPT: Final = 4096
 _PARTS: Final = 3
 _LONGEST_NAME: Final = 200
 
@@ -262,34 +264,23 @@ class Consolidating(Session):
 
 
 class _Vectors:
-    """The vectors of experiences' parts, read when they are asked for; the last ones are kept."""
+    """The vectors of experiences' parts, all of the model that was current at first."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._kept: dict[int, PartVectors | None] = {}
+        self._model: StoredModel | None = None
 
     def __call__(self, episodes: Sequence[int]) -> dict[int, PartVectors]:
         """Return the vectors of some experiences, by key, of those that have any."""
-        missing = sorted(set(episodes) - self._kept.keys())
-        if missing:
-            if len(self._kept) > _VECTORS_KEPT:
-                self._kept.clear()
-                missing = sorted(set(episodes))
-            self._kept.update(dict.fromkeys(missing))
-            self._kept.update(self._read(missing))
-        found = ((key, self._kept[key]) for key in episodes)
-        return {key: vectors for key, vectors in found if vectors is not None}
-
-    def _read(self, episodes: Iterable[int]) -> dict[int, PartVectors]:
-        keys = np.array(list(episodes), dtype=np.int64)
+        keys = np.array(sorted(episodes), dtype=np.int64)
         with self._store.reading():
-            model = self._store.model()
+            model = self._model = self._model or self._store.model()
             if model is None:
                 return {}
             owners, fields, vectors = self._store.embeddings.fields(keys, model)
-        summed: dict[int, PartVectors] = {}
-        for owner, part, vector in zip(owners.tolist(), fields.tolist(), vectors, strict=True):
-            if part >= 0:
-                blank = np.zeros((_PARTS, model.dim), dtype=np.float32)
-                summed.setdefault(owner, blank)[part] += vector
-        return {owner: normalise(vectors) for owner, vectors in summed.items()}
+        of_parts = fields >= 0
+        found, rows = np.unique(owners[of_parts], return_inverse=True)
+        summed = np.zeros((len(found), _PARTS, model.dim), dtype=np.float32)
+        # Of a part in several chunks, what they say together.
+        np.add.at(summed, (rows, fields[of_parts]), vectors[of_parts])
+        return dict(zip(found.tolist(), normalise(summed), strict=True))

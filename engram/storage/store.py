@@ -202,7 +202,8 @@ class Store(StoreFile):
     def remove_episodes(self, keys: Sequence[int], now: int) -> list[str]:
         """Erase episodes from every table, and what rests on one of them; see `Dependents`.
 
-        Tags that an experience has from one that goes, and from no other, go from it too. Many at once are cheaper than one by one.
+        Tags that an experience has from one that goes, and from no other, go from it too. Many at
+        once are cheaper than one by one.
 
         Returns:
             The public ids of all that went, in insertion order.
