@@ -124,7 +124,6 @@ def legacy(start):
     """A server whose home has a database of the reference server, and how to fill that."""
     server = start()
     file = server.home / ".engram/engram.db"
-    file.parent.mkdir(exist_ok=True)
 
     def filled(*memories: dict[str, object]) -> Server:
         with sqlite3.connect(file) as database:
@@ -193,7 +192,6 @@ def test_a_damaged_memory_leaves_the_store_as_it_was(legacy):
 
 def test_another_database_is_no_source(server):
     file = server.home / ".engram/engram.db"
-    file.parent.mkdir()
     file.write_bytes(b"no database")
     with pytest.raises(RefusedError, match=r"^\[6019\] migration failed: "):
         server.ask("memory_migrate_preview")
@@ -206,7 +204,6 @@ def started(place: Path, settings: str = DETERMINISTIC, **variables: str) -> Ser
 def test_a_database_of_the_home_is_pointed_out_once(tmp_path):
     server = started(tmp_path)
     legacy = server.home / ".engram/engram.db"
-    legacy.parent.mkdir()
     legacy.write_bytes(b"stub")
     assert server.refusal().startswith("[6017] legacy global database detected at ")
     assert not server.store.exists()
@@ -249,7 +246,7 @@ def test_why_a_server_does_not_start(tmp_path, settings, variables, expected):
 def test_a_file_that_is_no_store_is_left_alone(tmp_path):
     server = started(tmp_path)
     server.store.write_bytes(b"something else" * 1000)
-    assert server.refusal().startswith("[6019] migration failed: ")
+    assert server.refusal().startswith("[6012] init failed: ")
     assert server.store.read_bytes() == b"something else" * 1000
 
 
