@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from engram.models import Experience
 
-_ID_BYTES: Final = 200
+_ID_BYTES: Final = 100
 _LARGEST_SCORE: Final = 3.4e38
 """What the exchange format's numbers, of 32 bits elsewhere, can be."""
 _LARGEST_COUNT: Final = 2**62
@@ -51,10 +51,12 @@ class Exchange(Keeping, Waiting):
         """Return all experiences in insertion order, insights and archived ones among them.
 
         Left out are those that were merged into others, deleted by consolidation, invalidated or
-        quarantined. Nobody is kept waiting for long: what others change meanwhile is in it as it
-        was before, or as it is after.
+        quarantined. Where such a one is the parent of another, the one it was merged into takes its
+        place, or nothing: an experience whose parent is not there counts as broken, and
+        consolidation would delete it where it is imported. Nobody is kept waiting for long: what
+        others change meanwhile is in it as it was before, or as it is after.
         """
-        return self._listed(None)
+        return self._listed(exported=True)
 
     def import_experiences(
         self,

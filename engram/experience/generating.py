@@ -58,8 +58,12 @@ class Generating(Waiting):
         hidden until a run brings it again. Insights that were stored or imported stay. A run that
         brings none changes none.
 
+        With an agent it is told `--agent`: it reads, and its models know, that agent's experiences
+        alone. The passphrase of an encrypted store reaches it through a pipe, whose name is in the
+        variable `ENGRAM_KEY_FILE`; else its environment is this process's.
+
         Args:
-            models_path: The folder for the models it makes.
+            models_path: The folder for the models it makes, one for each store and agent.
             trainer: Its file, or its name, see `engram.experience.trainer.program`.
             timeout: Seconds it may take.
             options: What it is told beside the store and the folder.
@@ -79,6 +83,7 @@ class Generating(Waiting):
         command = [
             program(arguments.text(trainer, "trainer")),
             *("--database", str(file), "--models-path", str(Path(models_path).absolute())),
+            *(() if self._agent is None else (f"--agent={self._agent}",)),
             *options,
         ]
         if not self._store.training.running.acquire(blocking=False):
@@ -100,6 +105,8 @@ class Generating(Waiting):
     ) -> list[TrainingRun]:
         """Return the newest runs of the trainer, the newest first; the last 20 are kept.
 
+        With an agent those that were about its experiences, and each agent's last 20 are kept.
+
         Args:
             limit: How many at most.
             recommendations: How many of each run's recommendations at most.
@@ -110,7 +117,7 @@ class Generating(Waiting):
         most = arguments.integer(limit, "limit", 0, RUNS_KEPT)
         first = arguments.integer(recommendations, "recommendations", 0, 2**63 - 1)
         with self._store.reading():
-            return [_run(one) for one in self._store.training.runs(most, first)]
+            return [_run(one) for one in self._store.training.runs(self._agent, most, first)]
 
     def close(self) -> None:
         """Close the store, and end the trainer that runs; closing twice is harmless."""
@@ -121,7 +128,7 @@ class Generating(Waiting):
         super().close()
 
     def _said(self, command: list[str], seconds: float) -> list[Message]:
-        trainer = Trainer(command)
+        trainer = Trainer(command, self._store.training.passphrase())
         # For who closes the store meanwhile.
         self._trainer = trainer
         try:
@@ -158,6 +165,7 @@ class Generating(Waiting):
                 self._replace({one.uid: one for one in insights}, now)
             self._store.training.add(
                 run,
+                self._agent,
                 (
                     (one.target_id, one.action, one.reasoning)
                     for one in messages
@@ -241,7 +249,7 @@ class Generating(Waiting):
     def _note_failure(self, started: int, error: EngramError) -> None:
         """Keep that a run failed; why it did is told to who asked for it."""
         with suppress(EngramError), self._store.writing():
-            self._store.training.add(NewRun(started, self._now(), failure=error.code))
+            self._store.training.add(NewRun(started, self._now(), failure=error.code), self._agent)
 
     # The process that runs; and whether none is to run any more.
     _trainer: Trainer | None = None

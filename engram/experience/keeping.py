@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engram import arguments
@@ -200,14 +201,25 @@ class Keeping(Forgetting):
         """
         return self._listed(INSIGHT)
 
-    def _listed(self, memory_type: str | None) -> list[Experience]:
-        """Return the experiences that lists show, read a slice at a time."""
+    def _listed(
+        self, memory_type: str | None = None, *, exported: bool = False
+    ) -> list[Experience]:
+        """Return the experiences that lists show, read a slice at a time.
+
+        Args:
+            memory_type: The only type; None is every one.
+            exported: Name only parents that are among them, or that the store does not know.
+        """
         found: list[Experience] = []
         after = 0
         while True:
             with self._store.reading():
                 some = self._store.experiences.listed(self._agent, memory_type, after, _SLICE)
-            found += some.values()
+                parents = self._store.parents.exported(some, self._agent) if exported else {}
+            found += [
+                replace(one, parent_id=parents[key]) if key in parents else one
+                for key, one in some.items()
+            ]
             if len(some) < _SLICE:
                 return found
             after = max(some)

@@ -25,7 +25,7 @@ class ImportedExperience:
     """An experience as an export spells it; see `Experience`.
 
     Attributes:
-        id: Its public id, 1 to 200 bytes.
+        id: Its public id, 1 to 100 bytes.
         memory_type: One of the types.
         context: The situation.
         action: What was done.

@@ -18,7 +18,7 @@ from engram.errors import InvalidArgument
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_DEEP: Final = 50
+_DEEP: Final = 100
 _DEEP_PER_RESULT: Final = 4
 _CUTS: Final = (3, 5, 10, 20)
 _LARGEST: Final = 1e6

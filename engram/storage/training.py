@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from engram.storage import uids
+from engram.storage.agents import OWNED, Agents
 from engram.storage.experiences import INSIGHT
 
 if TYPE_CHECKING:
@@ -71,40 +72,44 @@ class Training:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._agents = Agents(connection)
         # Held while a trainer runs; before any transaction.
         self.running = threading.Lock()
 
     def add(
         self,
         run: NewRun,
+        agent: str | None,
         recommendations: Iterable[tuple[str, str, str]] = (),
         metrics: Iterable[tuple[str, float]] = (),
         artifacts: Iterable[tuple[str, int, bytes | None]] = (),
     ) -> None:
-        """Keep a run, and let go of the oldest beyond `RUNS_KEPT`.
+        """Keep a run, and let go of the agent's oldest beyond `RUNS_KEPT`.
 
         Whatever a trainer says, of one run no more is kept than the limits of this module.
 
         Args:
             run: The run.
+            agent: Whose memories it was about; None: everybody's.
             recommendations: The public id of an episode, what to do with it, and why; those of
-                episodes that are not there are left out.
+                episodes that are not there, or not the agent's, are left out.
             metrics: Names and values.
             artifacts: Paths, sizes in bytes, and SHA-256 digests where the files were there.
         """
         execute, many = self._connection.execute, self._connection.executemany
+        owner = self._agents.add(agent)
         newest = execute("SELECT uid FROM training_run ORDER BY id DESC LIMIT 1").get
         execute(
-            "INSERT INTO training_run (uid, started_at, finished_at, failure, messages, insights,"
-            " duration_secs) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (uids.following(newest, run.started_at, 1)[0], *run),
+            "INSERT INTO training_run (uid, agent, started_at, finished_at, failure, messages,"
+            " insights, duration_secs) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (uids.following(newest, run.started_at, 1)[0], owner, *run),
         )
         key = self._connection.last_id
         many(
             "INSERT INTO recommendation (run, episode, action, reasoning)"
-            " SELECT ?, id, ?, ? FROM episode WHERE uid = ?",
+            " SELECT ?1, id, ?2, ?3 FROM episode WHERE uid = ?4 AND agent IS coalesce(?5, agent)",
             (
-                (key, action[:_LONGEST], reasoning[:_LONGEST], uids.to_stored(target))
+                (key, action[:_LONGEST], reasoning[:_LONGEST], uids.to_stored(target), owner)
                 for target, action, reasoning in islice(recommendations, RECOMMENDATIONS_KEPT)
             ),
         )
@@ -116,14 +121,22 @@ class Training:
             "INSERT INTO artifact (run, path, size_bytes, sha256) VALUES (?, ?, ?, ?)",
             ((key, path[:_LONGEST], *file) for path, *file in islice(artifacts, _OTHERS_KEPT)),
         )
-        execute("DELETE FROM training_run WHERE id <= ?", (key - RUNS_KEPT,))
+        execute(
+            "DELETE FROM training_run WHERE agent IS ?1 AND id <= ("
+            "SELECT id FROM training_run WHERE agent IS ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",
+            (owner, RUNS_KEPT),
+        )
 
-    def runs(self, limit: int, recommendations: int) -> list[Run]:
-        """Return the newest runs, the newest first, with so many recommendations each at most."""
+    def runs(self, agent: str | None, limit: int, recommendations: int) -> list[Run]:
+        """Return the newest runs of an agent, or of everybody with None, the newest first.
+
+        Each with so many recommendations at most.
+        """
         rows: Any = self._connection.execute(
             "SELECT id, uid, started_at, finished_at, failure, messages, insights, duration_secs"
-            " FROM training_run ORDER BY id DESC LIMIT ?",
-            (limit,),
+            " FROM training_run WHERE ?1 IS NULL"
+            " OR agent = (SELECT id FROM agent WHERE name = ?1) ORDER BY id DESC LIMIT ?2",
+            (agent, limit),
         ).fetchall()
         return [
             self._run(key, uids.from_stored(uid), NewRun(*run), recommendations)
@@ -149,14 +162,18 @@ class Training:
             of("SELECT path, size_bytes, sha256 FROM artifact WHERE run = ? ORDER BY id"),
         )
 
+    def passphrase(self) -> bytes | None:
+        """Return what a trainer opens the store with, None where it is not encrypted."""
+        return self._connection.secret
+
     def insights(self, agent: str | None) -> dict[str, Kept]:
         """Return the insights that trainers gave an agent, hidden ones too, by public id."""
         rows = self._connection.execute(
-            "SELECT e.uid, e.id, e.status IS NOT NULL FROM experience AS x"
+            "SELECT e.uid, e.id, e.status IS NOT NULL FROM experience AS x"  # noqa: S608
             " JOIN episode AS e ON e.id = x.episode"
-            " WHERE x.memory_type = ?1 AND e.source_type = ?2"
-            " AND e.agent IS (SELECT id FROM agent WHERE name = ?3) ORDER BY e.id",
-            (INSIGHT, TRAINER, agent),
+            " WHERE x.memory_type = :type AND e.source_type = :source"
+            f" AND {OWNED.format('e')} ORDER BY e.id",
+            {"type": INSIGHT, "source": TRAINER, "agent": agent},
         )
         return {uids.from_stored(uid): Kept(key, bool(hidden)) for uid, key, hidden in rows}
 
