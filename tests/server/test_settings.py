@@ -11,7 +11,6 @@ import pytest
 
 from engram.config.providers import KEY_VARIABLES
 from engram.server.failures import Failure
-from engram.server.opening import language_model
 from engram.server.settings import PERSONAL, ServerSettings, load
 
 Layers = dict[str, str]
@@ -262,16 +261,6 @@ def test_each_providers_adapter_reads_the_same_variables(loaded):
             assert loaded(text, **everybodys).llm.api_key == name
             del everybodys[name]
         assert loaded(text, **everybodys).llm.api_key == ""
-
-
-def test_a_local_language_model_is_sent_no_key_of_openai(loaded, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "SECRET")
-    text = '[llm]\nprovider = "ollama"\nmodel = "m"\n'
-    with Server() as script:
-        script.answers = [OpenAIWire.say("MERGE")]
-        settings = loaded(text, ENGRAM_OLLAMA_HOST=script.url, OPENAI_API_KEY="SECRET")
-        assert language_model(settings).complete("Is this well?")
-        assert "SECRET" not in str(script.requests[0].headers)
 
 
 @pytest.mark.parametrize(("name", "found"), [("~", "home"), ("~/", "home"), ("~/m", "home/m")])
