@@ -348,6 +348,7 @@ def test_what_else_is_in_the_home_is_no_database_of_the_reference_server(tmp_pat
         ),
         (DETERMINISTIC, {"ENGRAM_DB_PATH": "/dev/null/x.db"}, "[6012] init failed: "),
         (DETERMINISTIC, {"ENGRAM_KEY_FILE": "/nowhere"}, "[6022] invalid configuration: "),
+        ("", {"ENGRAM_THREADS": "many"}, "[6022] invalid configuration: "),
         (DETERMINISTIC, {"ENGRAM_SOCKET_PATH": f"/tmp/{'s' * 100}"}, "[6012] init failed: "),
     ],
 )

@@ -89,6 +89,8 @@ def test_the_configured_socket_is_for_projects_without_a_folder(home, tmp_path):
     assert refused(load, at, bare)[0] == 6006
     (home / ".engram/engram.toml").write_text('[server]\nsocket_path = "~/run/engram.sock"\n')
     assert load(at, bare).socket_path == home / "run/engram.sock"
+    (home / ".engram/engram.toml").write_text('[server]\nsocket_path = "run/engram.sock"\n')
+    assert load(at, home).socket_path == bare / "run/engram.sock"
 
 
 def test_a_socket_path_that_no_socket_can_have_is_refused(home, root):
