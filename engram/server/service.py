@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from engram.config.experience import LOG_LIMIT
 from engram.errors import EngramError, InvalidArgument, InvalidType, NotFound
 from engram.experience.tags import read_tags
+from engram.experience.waiting import TRIES
 from engram.retrieval.fusion import Fusion
 from engram.server import replies
 from engram.server.failures import (
@@ -282,15 +283,7 @@ class Service:
 
     def _reembed(self, asked: NoParams) -> dict[str, object]:
         """Embed what waits: what is embedded already would get the same vectors again."""
-        try:
-            while self._memory.embed_waiting(_SLICE):
-                pass
-        except Exception as error:
-            # An embedder raises anything, and arguments that are refused are its own here.
-            if isinstance(error, EngramError) and failure_of(error).code != DISPATCH:
-                raise
-            # Either it embeds nothing any more, or just not the texts that are left.
-            embedder_of(self._settings.embedding, self._memory.model())
+        self._embed_all()
         done = self._memory.embedded()
         model = self._memory.model()
         return {
@@ -299,6 +292,26 @@ class Service:
             "failed": done.waiting,
             "model": None if model is None else model.name or model.fingerprint,
         }
+
+    def _embed_all(self) -> None:
+        """Embed what waits, but for texts that the embedder refuses.
+
+        Raises:
+            EngramError: It cannot be used, or the store cannot be written.
+        """
+        untried: int | None = None
+        while untried is None or untried > 0:
+            try:
+                if not self._memory.embed_waiting(_SLICE):
+                    return
+            except Exception as error:
+                # An embedder raises anything, and arguments that are refused are its own here.
+                if isinstance(error, EngramError) and failure_of(error).code != DISPATCH:
+                    raise
+                # Either it embeds nothing any more, or just not the texts that it was given.
+                embedder_of(self._settings.embedding, self._memory.model())
+                untried = self._memory.status().waiting if untried is None else untried
+                untried -= TRIES
 
 
 def _bounded(limit: int | None) -> int | None:
