@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from engram.cognition.recommendations import Analysis, DuplicateGroup, Preview, Recommendation
-from engram.errors import EngramError
+from engram.errors import EngramError, LLMCallError, LLMReplyError
 from engram.times import DAY
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ KEEP: Final = 0.7
 STALE: Final = 0.9
 GARBAGE: Final = 0.95
 """How sure the recommendations are."""
+
+_UNAVAILABLE: Final = "[2002] llm api unavailable"
 
 
 class Limits(NamedTuple):
@@ -246,5 +248,11 @@ def _ask(groups: Sequence[Group], same: Question, advised: Advised) -> None:
 
 
 def _said(error: Exception) -> str:
-    """Return what may be repeated of an error: what others than we raise can quote texts."""
-    return str(error) if isinstance(error, EngramError) else type(error).__name__
+    """Return what may be repeated of an error: what others than we raise can quote texts.
+
+    One of the language model has the number that the socket interface gives it.
+    """
+    if not isinstance(error, EngramError):
+        return f"{_UNAVAILABLE}: {type(error).__name__}"
+    model = isinstance(error, (LLMCallError, LLMReplyError))
+    return f"{_UNAVAILABLE}: {error}" if model else str(error)

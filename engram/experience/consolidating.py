@@ -22,6 +22,7 @@ from engram.cognition.consolidation import (
 from engram.cognition.likeness import Vocabulary
 from engram.cognition.recommendations import Applied
 from engram.cognition.similar import similar
+from engram.config.experience import LOG_LIMIT, MIN_SCORE, SIMILARITY, STALE_DAYS
 from engram.engine.session import Session
 from engram.errors import NotFound
 from engram.llm import DuplicateJudge
@@ -38,9 +39,6 @@ if TYPE_CHECKING:
     from engram.storage import Store
     from engram.storage.consolidations import Candidate, ConsolidationStep
 
-STALE_DAYS: Final = 90
-MIN_SCORE: Final = 0.3
-SIMILARITY: Final = 0.9
 MOST_DAYS: Final = 3650
 
 _PAGE: Final = 1000
@@ -157,7 +155,7 @@ class Consolidating(Session):
             run_id=run_id,
         )
 
-    def consolidation_log(self, limit: int = 50) -> list[ConsolidationStep]:
+    def consolidation_log(self, limit: int = LOG_LIMIT) -> list[ConsolidationStep]:
         """Return what was done to experiences, newest first, and whether it was taken back.
 
         Erasing a memory erases what was done to it from here too.

@@ -114,6 +114,11 @@ class Connection:
         """Whether the file is under a key."""
         return self._secret is not None
 
+    @property
+    def secret(self) -> bytes | None:
+        """The passphrase that the file is under; None where it is not encrypted."""
+        return self._secret
+
     def _open(self) -> None:
         # A store in memory has no other connection to be copied with.
         flags = WITH_URIS if self.in_memory else READ_WRITE if self._create else EXISTING
