@@ -148,7 +148,7 @@ class Training:
     def insights(self, agent: str | None) -> dict[str, Kept]:
         """Return the insights that trainers gave an agent, hidden ones too, by public id."""
         rows = self._connection.execute(
-            "SELECT e.uid, e.id, e.status IS NOT NULL FROM experience AS x"
+            "SELECT e.uid, e.id, e.status IS NOT NULL FROM experience AS x"  # noqa: S608
             " JOIN episode AS e ON e.id = x.episode"
             " WHERE x.memory_type = :type AND e.source_type = :source"
             f" AND {OWNED.format('e')} ORDER BY e.id",

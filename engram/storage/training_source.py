@@ -151,7 +151,7 @@ _SCOPE: Final = (
     "SELECT id FROM episode WHERE agent = (SELECT id FROM agent WHERE name = :agent)))"
 )
 _OWN_FROM: Final = (
-    "FROM experience AS x JOIN episode AS e ON e.id = x.episode"  # noqa: S608
+    "FROM experience AS x JOIN episode AS e ON e.id = x.episode"
     " LEFT JOIN judgement AS j ON j.episode = x.episode"
     f" WHERE {_SCOPE}"
     " AND x.memory_type IS NOT 'insight' AND NOT e.quarantined AND e.forgotten_at IS NULL"
