@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engram import arguments
+from engram.config.experience import TRAINER_PROGRAM, TRAINER_SECONDS
 from engram.errors import EngramError, InvalidArgument, TrainerFailed, TrainerReplyError
 from engram.experience.results import Generated, TrainingRun
 from engram.experience.tags import read_tags
@@ -16,7 +17,7 @@ from engram.experience.waiting import Waiting
 from engram.storage import NewEpisode, NewExperience, Origin
 from engram.storage.experiences import INSIGHT, INSIGHT_TYPES, SUPERSEDED, wire_time
 from engram.storage.lifecycle import Found
-from engram.storage.training import RUNS_KEPT, TRAINER, NewRun
+from engram.storage.training import RECOMMENDATIONS_KEPT, RUNS_KEPT, TRAINER, NewRun
 from engram.training.messages import Artifact, Complete, Insight, Metric, Recommendation
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ class Generating(Waiting):
         self,
         models_path: str | os.PathLike[str],
         *,
-        trainer: str = "engram-trainer",
-        timeout: float = 300.0,
+        trainer: str = TRAINER_PROGRAM,
+        timeout: float = TRAINER_SECONDS,
         options: Sequence[str] = (),
     ) -> Generated:
         """Run a trainer over the store and keep what it says.
@@ -99,17 +100,24 @@ class Generating(Waiting):
         finally:
             self._store.training.running.release()
 
-    def training_runs(self, limit: int = RUNS_KEPT) -> list[TrainingRun]:
+    def training_runs(
+        self, limit: int = RUNS_KEPT, *, recommendations: int = RECOMMENDATIONS_KEPT
+    ) -> list[TrainingRun]:
         """Return the newest runs of the trainer, the newest first; the last 20 are kept.
 
         With an agent those that were about its experiences, and each agent's last 20 are kept.
 
+        Args:
+            limit: How many at most.
+            recommendations: How many of each run's recommendations at most.
+
         Raises:
-            InvalidArgument, InvalidType: `limit` is refused.
+            InvalidArgument, InvalidType: An argument is refused.
         """
         most = arguments.integer(limit, "limit", 0, RUNS_KEPT)
+        first = arguments.integer(recommendations, "recommendations", 0, 2**63 - 1)
         with self._store.reading():
-            return [_run(one) for one in self._store.training.runs(self._agent, most)]
+            return [_run(one) for one in self._store.training.runs(self._agent, most, first)]
 
     def close(self) -> None:
         """Close the store, and end the trainer that runs; closing twice is harmless."""
@@ -312,6 +320,7 @@ def _run(run: Run) -> TrainingRun:
         messages=run.run.messages,
         insights=run.run.insights,
         duration_secs=run.run.duration_secs,
+        recommendation_count=run.recommendation_count,
         recommendations=run.recommendations,
         metrics=run.metrics,
         artifacts=[

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from engram.errors import TimedOut, TrainerFailed, TrainerReplyError
+from engram.paths import at_home
 from engram.training.messages import Error, decode
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def program(name: str) -> str:
     Raises:
         TrainerFailed: There is no such program.
     """
-    wanted = os.path.expanduser(name)  # noqa: PTH111 - Path's raises
+    wanted = at_home(name)
     folders = [str(Path(sys.executable).parent), *os.get_exec_path()]
     found = (
         shutil.which(wanted)

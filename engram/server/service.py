@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from engram.config.experience import LOG_LIMIT
 from engram.errors import EngramError, InvalidArgument, InvalidType, NotFound
 from engram.experience.tags import read_tags
 from engram.retrieval.fusion import Fusion
 from engram.server import replies
 from engram.server.failures import (
     CONFIG_READ_ONLY,
-    EMBEDDING_UNAVAILABLE,
+    DISPATCH,
     IMPORT_FAILED,
     IMPORT_VERSION,
     NOT_FOUND,
@@ -18,7 +19,7 @@ from engram.server.failures import (
 )
 from engram.server.methods import One, Records, checked, converted, refused
 from engram.server.migrating import Migrating, imported
-from engram.server.opening import opened
+from engram.server.opening import embedder_of, opened
 from engram.server.refusals import failure_of
 from engram.server.status import configuration, hints
 from engram.storage.experiences import wire_time
@@ -40,15 +41,15 @@ if TYPE_CHECKING:
         Params,
         Search,
         Store,
+        TrainList,
         Undo,
     )
     from engram.server.settings import ServerSettings
 
-DEFAULT_LIMIT: Final = 10
-"""Results of a search that does not say how many."""
+FIRST_RECOMMENDATIONS: Final = 20
+"""Those of the last run of the trainer that the status has."""
 
-_LOG_LIMIT: Final = 50
-_LARGEST: Final = 2**31 - 1
+_LARGEST: Final = 2**63 - 1
 _SLICE: Final = 64
 
 
@@ -152,14 +153,15 @@ class Service:
         )
 
     def _search(self, asked: Search) -> dict[str, object]:
-        limit = DEFAULT_LIMIT if asked.limit is None else min(asked.limit, _LARGEST)
+        named = asked.memory_type
         return replies.found(
             self._memory.search(
                 asked.query,
-                limit=limit,
+                limit=_bounded(asked.limit),
                 mode=asked.mode,
                 project=asked.project,
                 tags=asked.tags,
+                memory_types=[named] if isinstance(named, str) else named,
                 fusion=self._fusion,
             )
         )
@@ -177,7 +179,9 @@ class Service:
         said: dict[str, object] = replies.plain(status)
         return said | {
             "hints": hints(status, self._settings),
-            "training": replies.training(self._memory.training_runs(1)),
+            "training": replies.training(
+                self._memory.training_runs(1, recommendations=FIRST_RECOMMENDATIONS)
+            ),
         }
 
     def _config(self, asked: Config) -> dict[str, object]:
@@ -235,8 +239,8 @@ class Service:
         }
 
     def _log(self, asked: Log) -> dict[str, object]:
-        limit = _LOG_LIMIT if asked.limit is None else min(asked.limit, _LARGEST)
-        steps = replies.plain(self._memory.consolidation_log(limit))
+        limit = _bounded(asked.limit)
+        steps = replies.plain(self._memory.consolidation_log(LOG_LIMIT if limit is None else limit))
         return {"log": steps, "count": len(steps)}
 
     def _undo(self, asked: Undo) -> dict[str, object]:
@@ -250,8 +254,13 @@ class Service:
         )
         return {"generated": done.generated, "messages_parsed": done.messages_parsed}
 
-    def _insight_list(self, asked: Params) -> dict[str, object]:
-        return replies.insights(self._memory.insights())
+    def _insight_list(self, asked: TrainList | Insights) -> dict[str, object]:
+        said = replies.insights(self._memory.insights())
+        if asked.recommendations:
+            limit = _bounded(asked.limit)
+            most = _LARGEST if limit is None else limit
+            said |= replies.recommendations(self._memory.training_runs(1, recommendations=most))
+        return said
 
     def _insight_delete(self, asked: One) -> dict[str, object]:
         self._memory.delete_insight(asked.id)
@@ -276,19 +285,25 @@ class Service:
         try:
             while self._memory.embed_waiting(_SLICE):
                 pass
-        except EngramError as error:
-            if failure_of(error).code != EMBEDDING_UNAVAILABLE:
+        except Exception as error:
+            # An embedder raises anything, and arguments that are refused are its own here.
+            if isinstance(error, EngramError) and failure_of(error).code != DISPATCH:
                 raise
-        status = self._memory.status()
-        total = status.memory_count
-        failed = min(status.waiting, total)
+            # Either it embeds nothing any more, or just not the texts that are left.
+            embedder_of(self._settings.embedding, self._memory.model())
+        done = self._memory.embedded()
         model = self._memory.model()
         return {
-            "total": total,
-            "succeeded": total - failed,
-            "failed": failed,
+            "total": done.total,
+            "succeeded": done.total - done.waiting,
+            "failed": done.waiting,
             "model": None if model is None else model.name or model.fingerprint,
         }
+
+
+def _bounded(limit: int | None) -> int | None:
+    """Return how many are asked for; more than any store has are all."""
+    return None if limit is None else min(limit, _LARGEST)
 
 
 def _named(asked: Params) -> str:

@@ -110,7 +110,7 @@ def test_a_language_model_is_asked(run, untidy, monkeypatch):
     monkeypatch.setattr("engram.llm.AnthropicAdapter", Asked)
     outcome = run("consolidation", "apply", untidy, "--llm", "anthropic", "--min-confidence", "1")
     assert outcome.lines == ["Merged 0, deleted 0, archived 0, kept 0"]
-    assert outcome.err == "analyze b->a: RuntimeError\n"
+    assert outcome.err == "analyze b->a: [2002] llm api unavailable: RuntimeError\n"
 
 
 def test_a_store_must_be_there(run, path):

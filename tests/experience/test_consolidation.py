@@ -403,7 +403,7 @@ def test_a_language_model_that_fails_leaves_the_pair_alone(opened, failure, said
     analysis = memory.analyse()
     assert analysis.analyzed_count == 2
     assert [one.action["target_id"] for one in analysis.recommendations] == ["c"]
-    assert analysis.errors == (f"analyze b->a: {said}",)
+    assert analysis.errors == (f"analyze b->a: [2002] llm api unavailable: {said}",)
     done = memory.consolidate()
     assert (done.merged, done.errors) == (1, analysis.errors)
 

@@ -191,6 +191,14 @@ def test_the_last_twenty_runs_are_kept(experiences, fake, run):
     assert [one.id for one in experiences.training_runs()] == kept[:1:-1]
 
 
+def test_a_trainer_takes_no_insights_from_others(experiences, path, clock, fake, run, tmp_path):
+    run(fake.says(insight("a"), COMPLETE))
+    with ExperienceMemory(path, embedder=WordEmbedder(), clock=clock, agent_id="ann") as ann:
+        ann.generate(tmp_path / "models", trainer=fake.says(insight("b"), COMPLETE))
+        assert ids(ann) == ["b"]
+    assert ids(experiences) == ["a", "b"]
+
+
 def test_a_failure_says_why(experiences, fake, run):
     said = {"type": "error", "message": "no table memories"}
     with pytest.raises(TrainerFailed, match="status 3: no table memories: it broke"):

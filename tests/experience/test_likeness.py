@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engram.cognition.likeness import Vocabulary, similar
+from engram.cognition.likeness import Vocabulary
+from engram.cognition.similar import similar
 from engram.storage.consolidations import Candidate
 
 THRESHOLD = 0.9
@@ -48,7 +49,8 @@ def likeness(one, other) -> float | None:
         return None
     if len(cosines) < len(shares):
         return min(shares) if min(shares) >= 0.9 else None
-    return min(1.0, *cosines) if min(cosines) >= THRESHOLD else None
+    cosine = min(1.0, round(min(cosines), 5))
+    return cosine if cosine >= THRESHOLD else None
 
 
 @settings(max_examples=300)

@@ -47,7 +47,7 @@ def full(experiences, memory):
         run("INSERT INTO consolidation VALUES (1, 'run', 5), (2, 'other', 6)")
         run(
             "INSERT INTO consolidation_step VALUES (NULL, 'step', 1, 'merge', ?, 'alike', 'me',"
-            " '{\"tags\": []}', 5, 9)",
+            " '{\"added\": []}', 5, 9)",
             (json.dumps(ids[:2]),),
         )
     return memory
