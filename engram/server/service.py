@@ -18,9 +18,10 @@ from engram.server.failures import (
     NOT_FOUND,
     Failure,
 )
-from engram.server.methods import One, Records, checked, converted, refused
+from engram.server.methods import One, Records, checked, converted, is_long, refused
 from engram.server.migrating import Migrating, imported
 from engram.server.opening import embedder_of, opened
+from engram.server.presence import Presence
 from engram.server.refusals import failure_of
 from engram.server.status import configuration, hints
 from engram.storage.experiences import wire_time
@@ -71,6 +72,7 @@ class Service:
         self._settings = settings
         self._clock = clock
         self._memory = opened(settings, clock)
+        self._file = Presence(settings.store_path)
         self._migrating = Migrating(self._memory, settings)
         search = settings.search
         self._fusion = Fusion(
@@ -121,20 +123,27 @@ class Service:
         """
         asked = checked(method, params)
         try:
-            return self._calls[method](asked)
+            with self._file.required():
+                return self._calls[method](asked)
         except NotFound:
             raise Failure(NOT_FOUND, f"not found: {_named(asked)}") from None
         except EngramError as error:
             raise failure_of(error) from None
 
+    def is_long(self, method: str, params: object) -> bool:
+        """Return whether a request may take long."""
+        return is_long(method, params, asks=self._settings.llm.provider != "none")
+
     def background(self) -> None:
         """Do one bounded round of upkeep: embed waiting texts, let go of old feedback.
 
         Raises:
+            Failure: The store's file is not there any more.
             EngramError: Texts still cannot be embedded, or the store cannot be written.
         """
-        self._memory.prune_feedback()
-        self._memory.embed_waiting(_SLICE)
+        with self._file.required():
+            self._memory.prune_feedback()
+            self._memory.embed_waiting(_SLICE)
 
     def close(self) -> None:
         """Let go of the store; closing twice is harmless."""
