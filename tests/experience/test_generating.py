@@ -227,11 +227,6 @@ def test_a_trainer_is_found_on_the_path(fake, run, monkeypatch):
     assert run("trainer").messages_parsed == 1
 
 
-def test_a_trainer_in_a_home_is_found(fake, run, monkeypatch):
-    monkeypatch.setenv("HOME", str(Path(fake.says()).parent))
-    assert run(f"~/{Path(fake.says()).name}") == Generated(0, 0)
-
-
 def test_a_trainer_that_takes_too_long_is_killed_with_its_children(
     experiences, fake, run, tmp_path
 ):
