@@ -29,8 +29,8 @@ class Fusion:
     """What a place in each ranking is worth.
 
     A memory scores `vector_weight / (rrf_k + rank)` for its rank by meaning, counted from 1, and
-    `sparse_weight / (rrf_k + rank)` for its rank by words. A ranking that lacks it adds nothing, nor
-    does one in which its rank is beyond `depth`: there it is as if it were not ranked at all.
+    `sparse_weight / (rrf_k + rank)` for its rank by words. A ranking that lacks it adds nothing,
+    nor does one in which its rank is beyond `depth`: there it is as if it were not ranked at all.
 
     Attributes:
         rrf_k: How slowly a rank loses value; above 0, up to a million.
