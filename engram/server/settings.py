@@ -68,7 +68,7 @@ PERSONAL: Final = (
 _OWN_KEY: Final = "ENGRAM_OPENAI_API_KEY"
 """Before the variable that others read too."""
 
-KEY_FILE: Final = "ENGRAMKEY_FILE"
+KEY_FILE: Final = "ENGRAM_KEY_FILE"
 _OLLAMA: Final = "ENGRAM_OLLAMA_HOST"
 _LOCAL_OLLAMA: Final = "http://localhost:11434"
 _INTEGER: Final = re.compile(r"[0-9]{1,18}")

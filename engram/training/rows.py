@@ -140,8 +140,10 @@ class _Reader:
         for batch in self._source.memories():
             first = len(self._rows)
             kept = [cells for cells in batch if self._take(cells, judged)]
-            for part, blobs in zip(parts, zip(*(cells[-3:] for cells in kept)), strict=False):
-                part.add([(first + at, one) for at, one in enumerate(blobs) if one is not None])
+            # The last three cells.
+            for cell, part in enumerate(parts, -3):
+                there = ((first + at, cells[cell]) for at, cells in enumerate(kept))
+                part.add([(owner, blob) for owner, blob in there if blob is not None])
         for chunks in self._source.vectors():
             for field, part in enumerate(parts):
                 part.add(
@@ -155,7 +157,7 @@ class _Reader:
         refused: set[int] = set().union(*(part.refused for part in parts))
         return Corpus(
             self._rows,
-            contexts.vectors,
+            contexts.vectors.astype(np.float32, copy=False),
             contexts.owners,
             list(_q_values(self._source)),
             tuple(others),

@@ -144,6 +144,18 @@ def test_one_bad_record_keeps_all_out(experiences, name, value):
     assert experiences.status().episodes == 0
 
 
+def test_bad_records_may_be_left_out_or_all_only_counted(experiences):
+    experiences.import_experiences([PLAIN])
+    records = [PLAIN, replace(PLAIN, id=""), replace(PLAIN, id="new"), replace(PLAIN, id="new")]
+    counts = Imported(1, 2, 1)
+    assert experiences.import_experiences(records, skip_refused=True, dry_run=True) == counts
+    assert len(experiences.export()) == 1
+    with pytest.raises(InvalidArgument, match=r"memories\[1\]"):
+        experiences.import_experiences(records, dry_run=True)
+    assert experiences.import_experiences(records, skip_refused=True) == counts
+    assert len(experiences.export()) == 2
+
+
 @pytest.mark.parametrize("uid", ["x" * 100, "é" * 50])
 def test_the_longest_id_is_accepted_everywhere(experiences, uid):
     experiences.import_experiences([replace(PLAIN, id=uid)])
