@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engram import arguments
+from engram.config.experience import SAME_FROM
 from engram.engine.embedding_parts import embed_parts
 from engram.engine.forgetting import Forgetting
-from engram.errors import Busy, InvalidArgument, ModelMismatch, NotFound
+from engram.errors import EngramError, InvalidArgument, ModelMismatch, NotFound
 from engram.experience.alike import alike
 from engram.experience.results import ExperienceStatus, Stored
 from engram.experience.tags import read_tags
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 MAX_BYTES: Final = 10_000
 """Bytes of UTF-8 that context, action and result may have, each."""
 
+_LOG: Final = logging.getLogger("engram.experience")
 _SOURCE_TYPE = "socket"
 _SLICE = 500
 """Experiences read in one transaction, which others wait for."""
@@ -50,7 +54,7 @@ class Keeping(Forgetting):
         memory_type: str = "decision",
         tags: str | Iterable[str] | None = None,
         project: str | None = None,
-        threshold: float = 0.95,
+        threshold: float = SAME_FROM,
     ) -> Stored:
         """Keep an experience, or use the one again that says the same.
 
@@ -197,14 +201,25 @@ class Keeping(Forgetting):
         """
         return self._listed(INSIGHT)
 
-    def _listed(self, memory_type: str | None) -> list[Experience]:
-        """Return the experiences that lists show, read a slice at a time."""
+    def _listed(
+        self, memory_type: str | None = None, *, exported: bool = False
+    ) -> list[Experience]:
+        """Return the experiences that lists show, read a slice at a time.
+
+        Args:
+            memory_type: The only type; None is every one.
+            exported: Name only parents that are among them, or that the store does not know.
+        """
         found: list[Experience] = []
         after = 0
         while True:
             with self._store.reading():
                 some = self._store.experiences.listed(self._agent, memory_type, after, _SLICE)
-            found += some.values()
+                parents = self._store.parents.exported(some, self._agent) if exported else {}
+            found += [
+                replace(one, parent_id=parents[key]) if key in parents else one
+                for key, one in some.items()
+            ]
             if len(some) < _SLICE:
                 return found
             after = max(some)
@@ -226,8 +241,8 @@ class Keeping(Forgetting):
 
     def status(self) -> ExperienceStatus:
         """Return how much there is; costs time in how many experiences there are, not in bytes."""
-        # What another writer keeps from being counted now, is counted next time.
-        with suppress(Busy):
+        # What cannot be written now, and is not counted, is next time.
+        with suppress(EngramError):
             self._store.feedback.flush(wait=False)
         with self._store.reading():
             held = self._store.experiences.counts(self._agent)
@@ -254,7 +269,8 @@ class Keeping(Forgetting):
             return None
         try:
             parts = embed_parts(embedder, [new.texts])
-        except Exception:  # noqa: BLE001 - an embedder can raise anything, and the text is kept
+        except Exception as error:  # noqa: BLE001 - it can raise anything, and the text is kept
+            _LOG.warning("a text was not embedded: %s", type(error).__name__)
             return None
         return _Embedded(embedder, parts)
 
@@ -271,7 +287,8 @@ class Keeping(Forgetting):
             self._check_model(embedder, model)
         except ModelMismatch:
             raise
-        except Exception:  # noqa: BLE001 - a model can be missing, damaged, or fail to load
+        except Exception as error:  # noqa: BLE001 - it can be missing, damaged, or fail to load
+            _LOG.warning("the embedder cannot be used: %s", type(error).__name__)
             return None
         return embedder
 

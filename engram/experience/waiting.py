@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from engram import arguments
 from engram.engine.embedding_parts import Parts, embed_parts
 from engram.engine.session import Session
+from engram.experience.results import Embedded
 
 if TYPE_CHECKING:
     from engram.embedding import Embedder
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     _Texts = list[tuple[int, Texts]]
 
 _MOST: Final = 4096
-_TRIES: Final = 3
+TRIES: Final = 3
 """Texts tried one by one when an embedder refuses all at once, before it counts as down."""
 
 
@@ -36,7 +36,7 @@ class Waiting(Session):
 
         Returns:
             How many were embedded; 0 when nothing waits. A text that the embedder refuses goes on
-            waiting, and is in the way of no other.
+            waiting, behind those that it was not tried on as often.
 
         Raises:
             InvalidArgument, InvalidType: The limit is refused.
@@ -52,8 +52,13 @@ class Waiting(Session):
                 return 0
             embedder = self._the_embedder(stored)
             self._check_model(embedder, stored)
-            embedded, parts = _embedded(embedder, waiting)
-            keys = np.array(embedded, dtype=np.int64)
+            tried = _embedded(embedder, waiting)
+            if tried.refused:
+                with self._store.writing():
+                    self._store.embeddings.refuse(tried.refused)
+            if tried.parts is None:
+                raise tried.error or AssertionError
+            keys = np.array(tried.keys, dtype=np.int64)
             with self._store.writing():
                 current = self._store.model()
                 # Of another model they are embedded again, and so is what is left of them when
@@ -61,34 +66,59 @@ class Waiting(Session):
                 if self._same_model(embedder, current):
                     key = self._model_key(embedder, current)
                     done = self._store.embeddings.add_late(
-                        keys, parts.vectors, parts.counts, key, parts.fields
+                        keys, tried.parts.vectors, tried.parts.counts, key, tried.parts.fields
                     )
                     if done:
-                        self._store.changed("embed", done[0], done[-1], self._now())
+                        self._store.changed("embed", min(done), max(done), self._now())
                         return len(done)
 
+    def embedded(self) -> Embedded:
+        """Return how many experiences are embedded; costs time in how many there are."""
+        with self._store.reading():
+            return Embedded(*self._store.experiences.embedded(self._agent))
 
-def _embedded(embedder: Embedder, waiting: _Texts) -> tuple[list[int], Parts]:
-    """Embed what some episodes are made of and return which that was possible of, by key.
 
-    Raises:
-        Exception: Whatever the embedder raised, when that was none.
+class _Tried(NamedTuple):
+    """What became of some texts.
+
+    Attributes:
+        keys: The episodes of those that were embedded.
+        parts: Their vectors; None where there are none.
+        refused: The episodes of those that the embedder refused.
+        error: What it raised, where there are none.
+    """
+
+    keys: list[int]
+    parts: Parts | None
+    refused: list[int]
+    error: Exception | None = None
+
+
+def _embedded(embedder: Embedder, waiting: _Texts) -> _Tried:
+    """Embed what some episodes are made of, as far as that is possible.
+
+    Where all at once are refused, one by one; after the first few refusals in a row the embedder
+    counts as down, and the others are not tried.
     """
     try:
-        return [key for key, _ in waiting], embed_parts(embedder, [texts for _, texts in waiting])
-    except Exception:
-        found = _one_by_one(embedder, waiting) if len(waiting) > 1 else []
-        if not found:
-            raise
-        columns = zip(*(parts for _, parts in found), strict=True)
-        return [key for key, _ in found], Parts(*map(np.concatenate, columns))
+        parts = embed_parts(embedder, [texts for _, texts in waiting])
+    except Exception as error:  # noqa: BLE001 - an embedder can raise anything
+        return _one_by_one(embedder, waiting, error)
+    return _Tried([key for key, _ in waiting], parts, [])
 
 
-def _one_by_one(embedder: Embedder, waiting: _Texts) -> list[tuple[int, Parts]]:
-    found: list[tuple[int, Parts]] = []
-    for tried, (key, texts) in enumerate(waiting):
-        if tried == _TRIES and not found:
+def _one_by_one(embedder: Embedder, waiting: _Texts, error: Exception) -> _Tried:
+    found: dict[int, Parts] = {}
+    refused: list[int] = []
+    for key, texts in waiting:
+        if len(refused) == TRIES and not found:
             break
-        with suppress(Exception):
-            found.append((key, embed_parts(embedder, [texts])))
-    return found
+        try:
+            found[key] = embed_parts(embedder, [texts])
+        except Exception:  # noqa: BLE001 - the first error is told
+            refused.append(key)
+    if not found:
+        return _Tried([], None, refused, error)
+    return _Tried(
+        list(found), Parts(*map(np.concatenate, zip(*found.values(), strict=True))), refused
+    )

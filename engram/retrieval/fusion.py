@@ -7,14 +7,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from engram import arguments
+from engram.config.experience import (
+    OTHER_PROJECT_WEIGHT,
+    RRF_K,
+    SPARSE_WEIGHT,
+    VECTOR_WEIGHT,
+)
 from engram.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_DEEP: Final = 50
+_DEEP: Final = 100
 _DEEP_PER_RESULT: Final = 4
 _CUTS: Final = (3, 5, 10, 20)
+_LARGEST: Final = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,20 +29,21 @@ class Fusion:
     """What a place in each ranking is worth.
 
     A memory scores `vector_weight / (rrf_k + rank)` for its rank by meaning, counted from 1, and
-    `sparse_weight / (rrf_k + rank)` for its rank by words; a ranking that lacks it adds nothing.
+    `sparse_weight / (rrf_k + rank)` for its rank by words. A ranking that lacks it adds nothing,
+    nor does one in which its rank is beyond `depth`: there it is as if it were not ranked at all.
 
     Attributes:
-        rrf_k: How slowly a rank loses value; above 0.
-        vector_weight: The weight of meaning.
-        sparse_weight: The weight of words.
+        rrf_k: How slowly a rank loses value; above 0, up to a million.
+        vector_weight: The weight of meaning, 0 to a million.
+        sparse_weight: The weight of words, likewise.
         other_project_weight: What the scores of other projects' memories are multiplied by where a
             project is asked for, 0 to 1; with 0 they are left out.
     """
 
-    rrf_k: float = 60.0
-    vector_weight: float = 0.7
-    sparse_weight: float = 0.3
-    other_project_weight: float = 0.5
+    rrf_k: float = RRF_K
+    vector_weight: float = VECTOR_WEIGHT
+    sparse_weight: float = SPARSE_WEIGHT
+    other_project_weight: float = OTHER_PROJECT_WEIGHT
 
     def __post_init__(self) -> None:
         """Refuse what gives no ranking.
@@ -44,11 +52,11 @@ class Fusion:
             InvalidArgument, InvalidType: A value is no finite number or out of its range, or both
                 weights are 0.
         """
-        if arguments.number(self.rrf_k, "rrf_k", 0.0) == 0.0:
+        if arguments.number(self.rrf_k, "rrf_k", 0.0, _LARGEST) == 0.0:
             message = "rrf_k must be greater than 0"
             raise InvalidArgument(message)
-        meaning = arguments.number(self.vector_weight, "vector_weight", 0.0)
-        words = arguments.number(self.sparse_weight, "sparse_weight", 0.0)
+        meaning = arguments.number(self.vector_weight, "vector_weight", 0.0, _LARGEST)
+        words = arguments.number(self.sparse_weight, "sparse_weight", 0.0, _LARGEST)
         if meaning == words == 0.0:
             message = "vector_weight and sparse_weight must not both be 0"
             raise InvalidArgument(message)
@@ -58,7 +66,8 @@ class Fusion:
         """Return how long both rankings must be for an answer of `limit` memories.
 
         What neither of two rankings of this length has cannot be in the answer, even if all that
-        they have is weighted least.
+        they have is weighted least. It is 100 for every limit that
+        needs no more, so that scores do not depend on those.
 
         Args:
             limit: How many are returned.

@@ -30,7 +30,7 @@ class Params(Struct, kw_only=True):
 
 
 class NoParams(Params):
-    """Of methods that take none, and look at none."""
+    """Of methods that need none: what is no object is as good as none."""
 
 
 class Store(Params):
@@ -52,6 +52,7 @@ class Search(Params):
     mode: str | None = None
     project: str | None = None
     tags: list[str] | None = None
+    memory_type: str | list[str] | None = None
 
 
 class Judge(Params):
@@ -133,11 +134,20 @@ class One(Params):
     id: str
 
 
+class TrainList(NoParams):
+    """Of `memory_train_list`; without `recommendations` their `limit` says nothing."""
+
+    recommendations: bool | None = None
+    limit: _Count | None = None
+
+
 class Insights(Params):
-    """Of `memory_insights`."""
+    """Of `memory_insights`; what only one action needs says nothing to the others."""
 
     action: str | None = None
     id: str | None = None
+    recommendations: bool | None = None
+    limit: _Count | None = None
 
 
 class Migrate(Params):
@@ -187,7 +197,7 @@ METHODS: Final = {
     "memory_train_generate": Method(
         NoParams, "Run the trainer and keep what it learned.", long=True
     ),
-    "memory_train_list": Method(NoParams, "List the insights of the trainer."),
+    "memory_train_list": Method(TrainList, "List the insights of the trainer."),
     "memory_train_delete": Method(One, "Erase an insight."),
     "memory_insights": Method(
         Insights, "List, delete or generate insights, by `action`.", long=True
@@ -234,7 +244,8 @@ def checked(method: str, params: object) -> Params:
         text = f"unknown method{named}"
         raise refused(text)
     kind = METHODS[method].params
-    return converted({} if params is None or kind is NoParams else params, kind)
+    none = params is None or (issubclass(kind, NoParams) and not isinstance(params, dict))
+    return converted({} if none else params, kind)
 
 
 def converted(value: object, kind: type[_Struct]) -> _Struct:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from engram.storage.agents import OWNED
 from engram.storage.standing import INELIGIBLE
 
 if TYPE_CHECKING:
@@ -15,9 +16,8 @@ if TYPE_CHECKING:
 
 # The same owner, kind and project, and not hidden from searches.
 _LIKE = (
-    "x.memory_type = :type AND x.project IS :project"  # noqa: S608
-    " AND e.agent IS (SELECT id FROM agent WHERE name = :agent)"
-    f" AND NOT {INELIGIBLE.format('e')}"
+    "x.memory_type = :type AND x.project IS :project"
+    f" AND {OWNED.format('e')} AND NOT {INELIGIBLE.format('e')}"
 )
 
 

@@ -97,11 +97,23 @@ class Embeddings:
 
     def wait(self, episodes: Sequence[int]) -> None:
         """Note of new episodes, by their keys, that their texts wait to be embedded."""
-        self._connection.executemany("INSERT INTO unembedded VALUES (?)", ((k,) for k in episodes))
+        self._connection.executemany(
+            "INSERT INTO unembedded (episode) VALUES (?)", ((key,) for key in episodes)
+        )
 
     def waiting(self, limit: int) -> list[tuple[int, Texts]]:
-        """Return the first episodes whose texts wait to be embedded, with these."""
-        return self._with_texts("SELECT episode FROM unembedded ORDER BY episode LIMIT ?", limit)
+        """Return episodes whose texts wait to be embedded, with these; refused ones come last."""
+        return self._with_texts(
+            "SELECT episode, refused AS turn FROM unembedded ORDER BY refused, episode LIMIT ?",
+            limit,
+        )
+
+    def refuse(self, episodes: Sequence[int]) -> None:
+        """Note of waiting texts, by their episodes' keys, that the embedder refused them."""
+        self._connection.executemany(
+            "UPDATE unembedded SET refused = refused + 1 WHERE episode = ?",
+            ((key,) for key in episodes),
+        )
 
     def add_late(
         self,
@@ -142,7 +154,7 @@ class Embeddings:
     def missing(self, model: int, after: int, limit: int) -> list[tuple[int, Texts]]:
         """Return the first episodes after a key that lack the model's vectors, with their texts."""
         return self._with_texts(
-            "SELECT id AS episode FROM episode AS e WHERE id > ? AND NOT EXISTS"
+            "SELECT id AS episode, 0 AS turn FROM episode AS e WHERE id > ? AND NOT EXISTS"
             " (SELECT 1 FROM embedding WHERE episode = e.id AND model = ?) ORDER BY id LIMIT ?",
             after,
             model,
@@ -153,7 +165,7 @@ class Embeddings:
         rows = self._connection.execute(
             "SELECT e.id, e.content, x.context_bytes, x.action_bytes"  # noqa: S608
             f" FROM ({keys}) AS k CROSS JOIN episode AS e ON e.id = k.episode"
-            " LEFT JOIN experience AS x ON x.episode = e.id ORDER BY k.episode",
+            " LEFT JOIN experience AS x ON x.episode = e.id ORDER BY k.turn, k.episode",
             bindings,
         )
         return [
@@ -278,6 +290,9 @@ class Embeddings:
             sound = [row for row in rows if _columns([row], dim) is not None]
             self.damaged.update(key for key, _ in set(rows) - set(sound))
             return self._sound(sound, dim)
+        if (np.diff(batch.episodes) < 0).any():
+            message = "the stored vectors are out of order"
+            raise CorruptStore(message, "run `engram verify`, or restore a backup")
         return batch
 
 

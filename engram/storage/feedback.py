@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 KEPT: Final = 20_000
 """Searches whose feedback the store keeps, the newest ones."""
 
-WAITING_MOST: Final = 10_000
-"""Searches, and what they showed, that wait to be written; beyond that the oldest are dropped."""
+WAITING_MOST: Final = 1000
+"""Searches that wait to be written; beyond that the oldest are dropped."""
+
+SHOWN_MOST: Final = 100
+"""Memories that a search is taken to have shown, its best ones."""
 
 PRUNED: Final = 500
 """Searches that one transaction removes at most."""
@@ -65,9 +68,8 @@ class Feedback:
     def note(self, search: RoutedSearch) -> None:
         """Keep a search, and write it unless another connection writes; outside any transaction."""
         with self._lock:
-            self._waiting.append(search)
-            while sum(1 + len(one.episodes) for one in self._waiting) > WAITING_MOST:
-                del self._waiting[0]
+            self._waiting.append(search._replace(episodes=search.episodes[:SHOWN_MOST]))
+            del self._waiting[:-WAITING_MOST]
         with suppress(Busy):
             self.flush(wait=False)
 

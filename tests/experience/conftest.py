@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
+from fake_trainer import FakeTrainer
 from stand_ins import WordEmbedder
 
 from engram.experience import ExperienceMemory
@@ -29,3 +31,9 @@ def opened(path, clock) -> Iterator[Callable[..., ExperienceMemory]]:
 @pytest.fixture
 def experiences(opened) -> ExperienceMemory:
     return opened()
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> FakeTrainer:
+    (tmp_path / "bin").mkdir()
+    return FakeTrainer(tmp_path / "bin")

@@ -4,63 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-import textwrap
 import threading
 from pathlib import Path
 
 import pytest
+from fake_trainer import COMPLETE, PROGRESS, insight
 from stand_ins import WordEmbedder
 
 from engram import Engram
 from engram.errors import InvalidArgument, TimedOut, TrainerFailed, TrainerReplyError
-from engram.experience import ExperienceMemory
-
-
-def insight(uid: str, text: str = "an insight", **more: object) -> dict[str, object]:
-    return {
-        "type": "insight",
-        "id": uid,
-        "context": text,
-        "action": "do",
-        "result": "done",
-        "insight_type": "cluster",
-        **more,
-    }
-
-
-COMPLETE = {"type": "complete", "insights_generated": 1, "duration_secs": 0.5}
-PROGRESS = {"type": "progress", "stage": "loading", "percent": 0.0}
+from engram.experience import ExperienceMemory, Generated
 
 
 @pytest.fixture
 def experiences(path, clock):
     with ExperienceMemory(path, embedder=WordEmbedder(), clock=clock) as memory:
         yield memory
-
-
-class FakeTrainer:
-    """A program that does what its text says, whatever it is told."""
-
-    def __init__(self, folder: Path) -> None:
-        self.file = folder / "trainer"
-
-    def does(self, body: str) -> str:
-        self.file.write_text(f"#!{sys.executable}\nimport os, sys, time\n{textwrap.dedent(body)}\n")
-        self.file.chmod(0o700)
-        return str(self.file)
-
-    def says(self, *lines: object, after: str = "") -> str:
-        said = "".join(
-            f"{one if isinstance(one, str) else json.dumps(one)}\n" for one in lines
-        ).encode()
-        return self.does(f"sys.stdout.buffer.write({said!r})\nsys.stdout.flush()\n{after}")
-
-
-@pytest.fixture
-def fake(tmp_path) -> FakeTrainer:
-    (tmp_path / "bin").mkdir()
-    return FakeTrainer(tmp_path / "bin")
 
 
 @pytest.fixture
@@ -233,6 +192,14 @@ def test_the_last_twenty_runs_are_kept(experiences, fake, run):
     assert [one.id for one in experiences.training_runs()] == kept[:1:-1]
 
 
+def test_a_trainer_takes_no_insights_from_others(experiences, path, clock, fake, run, tmp_path):
+    run(fake.says(insight("a"), COMPLETE))
+    with ExperienceMemory(path, embedder=WordEmbedder(), clock=clock, agent_id="ann") as ann:
+        ann.generate(tmp_path / "models", trainer=fake.says(insight("b"), COMPLETE))
+        assert ids(ann) == ["b"]
+    assert ids(experiences) == ["a", "b"]
+
+
 def test_a_failure_says_why(experiences, fake, run):
     said = {"type": "error", "message": "no table memories"}
     with pytest.raises(TrainerFailed, match="status 3: no table memories: it broke"):
@@ -258,6 +225,11 @@ def test_a_trainer_is_found_on_the_path(fake, run, monkeypatch):
     assert run("bin/trainer").messages_parsed == 1
     monkeypatch.setenv("PATH", str(fake.file.parent), prepend=os.pathsep)
     assert run("trainer").messages_parsed == 1
+
+
+def test_a_trainer_in_a_home_is_found(fake, run, monkeypatch):
+    monkeypatch.setenv("HOME", str(Path(fake.says()).parent))
+    assert run(f"~/{Path(fake.says()).name}") == Generated(0, 0)
 
 
 def test_a_trainer_that_takes_too_long_is_killed_with_its_children(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from stand_ins import WordEmbedder
 from engram import Engram
 from engram.errors import InvalidArgument, InvalidType, ModelMismatch, ModelMissing, NotFound
 from engram.experience import ExperienceMemory
+from engram.ledger import Ledger
 from engram.storage import MEMORY_TYPES
 
 TEXTS = ("the login failed", "renew the token", "users stay signed in")
@@ -130,7 +133,8 @@ def test_tags_that_come_twice_stay_so(experiences):
 
 def test_other_types_projects_and_agents_are_others(opened):
     ann, bob, operator = opened("ann"), opened("bob"), opened()
-    for memory in (ann, bob, operator):
+    # The operator's come first: an agent that never wrote has none of them.
+    for memory in (operator, ann, bob):
         for memory_type in MEMORY_TYPES:
             for project in (None, "one", "two"):
                 stored = memory.store(*TEXTS, memory_type=memory_type, project=project)
@@ -140,6 +144,15 @@ def test_other_types_projects_and_agents_are_others(opened):
             assert memory.store(*TEXTS, project=project).deduplicated
     assert len(ann.export()) == 18
     assert len(operator.export()) == 54
+
+
+def test_nothing_like_it_is_of_an_agent_that_never_wrote(opened):
+    nobodys = opened().store(*TEXTS).id
+    like_it = "  ".join(TEXTS[0].split()), *TEXTS[1:]
+    stored = opened("ann").store(*like_it)
+    assert (stored.deduplicated, stored.id == nobodys) == (False, False)
+    assert opened("bob").store(*TEXTS).id not in {nobodys, stored.id}
+    assert [one.used_count for one in opened().export()] == [0, 0, 0]
 
 
 @pytest.mark.parametrize(("angle", "same"), [(10, True), (17, True), (19, False)])
@@ -230,6 +243,7 @@ def test_many_threads_keep_one(experiences):
 WRITER = """
 import sys
 from engram.experience import ExperienceMemory
+from engram.ledger import Ledger
 sys.path.insert(0, sys.argv[2])
 from stand_ins import WordEmbedder
 with ExperienceMemory(sys.argv[1], embedder=WordEmbedder()) as memory:
@@ -372,3 +386,17 @@ def test_status_counts(experiences, open_memory, opened):
 
 def vars_of(status) -> dict[str, int]:
     return {name: getattr(status, name) for name in status.__slots__}
+
+
+def test_a_status_counts_as_every_face_counts_it(experiences, path, clock):
+    active = experiences.store("red lamp", "", "").id
+    hidden = experiences.store("blue chair", "", "").id
+    with Ledger(path, clock=clock) as ledger:
+        ledger.set_status(active, "active")
+        ledger.set_status(hidden, "superseded")
+    assert experiences.get(active).indexed
+    assert not experiences.get(hidden).indexed
+    experiences.close()
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT id, indexed, superseded_by FROM memories").fetchall()
+    assert rows == [(active, 1, None)]

@@ -410,6 +410,20 @@ def test_a_text_that_is_refused_is_in_the_way_of_no_other(experiences, flaky, pa
         assert_true(memory)
 
 
+def test_refused_texts_at_the_head_of_the_queue_come_last_from_then_on(
+    experiences, flaky, path, clock
+):
+    flaky.down = True
+    for text in ("poison 1", "poison 2", "poison 3", "poison 4", "red lamp", "blue lamp"):
+        experiences.store(text, "", "")
+    with ExperienceMemory(path, embedder=Picky(DIM), clock=clock) as embedding:
+        with pytest.raises(ValueError, match="too long"):
+            embedding.embed_waiting()
+        assert embedding.embed_waiting() == 2
+        assert waiting(embedding) == 4
+        assert embedding.check() == []
+
+
 def test_an_embedder_that_is_down_is_not_asked_for_each_text(experiences, flaky):
     flaky.down = True
     for number in range(30):

@@ -9,7 +9,9 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack, contextmanager
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -105,28 +107,20 @@ def test_of_servers_that_start_together_one_runs(idle):
         )
         for _ in range(4)
     ]
-    try:
-        said = []
-
-        def are_refused() -> bool:
-            for process in list(processes):
-                with suppress(subprocess.TimeoutExpired):
-                    said.append(process.communicate(timeout=0.05)[1])
-                    assert process.returncode == 1
-                    processes.remove(process)
-            return len(said) == 3
-
-        until(are_refused)
-        assert said == [f"engram: {RUNNING}\n"] * 3
-        [winner] = processes
-        assert winner.stderr.readline() == "engram: ready\n"
-        with Peer(idle.socket) as peer:
-            assert peer.ask("memory_status")["ok"]
-        assert ended(winner) == ("", "")
-    finally:
-        for process in processes:
-            process.kill()
-            process.communicate()
+    with ThreadPoolExecutor(len(processes)) as pool:
+        try:
+            ends = {pool.submit(process.wait): process for process in processes}
+            losers = [ends[end] for end in islice(as_completed(ends, PATIENCE), 3)]
+            [winner] = set(processes) - set(losers)
+            assert winner.stderr.readline() == "engram: ready\n"
+            with Peer(idle.socket) as peer:
+                assert peer.ask("memory_status")["ok"]
+            assert ended(winner) == ("", "")
+        finally:
+            for process in processes:
+                process.kill()
+    said = [(process.returncode, process.communicate()[1]) for process in losers]
+    assert said == [(1, f"engram: {RUNNING}\n")] * 3
 
 
 def test_the_socket_of_a_dead_server_is_replaced(idle):

@@ -37,7 +37,7 @@ DAMAGE = {
     "UPDATE embedding SET chunk = 1 WHERE id = 1": "between two others",
     "DELETE FROM embedding WHERE id = 1": "no vectors of the store's model",
     "UPDATE embedding SET vector = unhex('007C' || substr(hex(vector), 5)) WHERE id = 1": "finite",
-    "INSERT INTO unembedded VALUES (1)": "1 episodes wait to be embedded and have vectors",
+    "INSERT INTO unembedded VALUES (1, 0)": "1 episodes wait to be embedded and have vectors",
     "UPDATE model SET role = NULL": "no embedding model",
     "UPDATE edge SET weight = 9e999": "infinite weight",
     "INSERT INTO entity_alias SELECT 'tea', id FROM entity WHERE name = 'Ana'": "two entities",

@@ -11,8 +11,12 @@ ALTER TABLE embedding ADD COLUMN field INTEGER CHECK (field IN (0, 1, 2));
 
 -- Episodes that were kept while their texts could not be embedded.
 CREATE TABLE unembedded (
-    episode INTEGER PRIMARY KEY REFERENCES episode ON DELETE CASCADE
+    episode INTEGER PRIMARY KEY REFERENCES episode ON DELETE CASCADE,
+    -- How often the embedder refused the text: those refused least come first.
+    refused INTEGER NOT NULL DEFAULT 0
 ) STRICT;
+
+CREATE INDEX unembedded_by_refusal ON unembedded (refused);
 
 -- An experience is an episode whose content is context, action and result, a newline between each.
 CREATE TABLE experience (
@@ -121,6 +125,8 @@ CREATE INDEX consolidation_step_by_survivor ON consolidation_step (memories ->> 
 CREATE TABLE training_run (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     uid ANY NOT NULL UNIQUE,
+    -- Whose experiences it was about; NULL: everybody's.
+    agent INTEGER REFERENCES agent,
     started_at INTEGER NOT NULL,
     finished_at INTEGER NOT NULL,
     -- The code of the error that ended it.
@@ -246,7 +252,7 @@ SELECT
     (SELECT p.vector FROM part_vector AS p WHERE p.episode = e.id AND p.field = 0),
     (SELECT p.vector FROM part_vector AS p WHERE p.episode = e.id AND p.field = 1),
     (SELECT p.vector FROM part_vector AS p WHERE p.episode = e.id AND p.field = 2),
-    e.id NOT IN (SELECT u.episode FROM unembedded AS u) AND e.status IS NULL,
+    e.id NOT IN (SELECT u.episode FROM unembedded AS u) AND coalesce(e.status, 'active') = 'active',
     (
         SELECT json_group_array(t.name) FROM (
             SELECT n.name FROM episode_label AS l JOIN label AS n ON n.id = l.label
@@ -283,7 +289,7 @@ FROM experience AS x
 JOIN episode AS e ON e.id = x.episode
 LEFT JOIN judgement AS j ON j.episode = x.episode
 WHERE NOT e.quarantined AND e.forgotten_at IS NULL AND e.invalidated_at IS NULL
-AND coalesce(e.status, 'active') IN ('active', 'superseded');
+AND (coalesce(e.status, 'active') = 'active' OR e.status = 'superseded' AND x.superseded_by IS NOT NULL);
 
 CREATE VIEW feedback_tracking (memory_id, query_id, searched_at, judged, judged_at) AS
 SELECT
@@ -303,3 +309,32 @@ SELECT
 FROM shown AS s
 JOIN episode AS e ON e.id = s.episode
 JOIN routing AS r ON r.id = s.routing;
+
+CREATE VIEW routing_log (
+    query_id, mode, search_strategy, llm_selection, contextualization, proactivity, top_k,
+    shadow_rewards, created_at
+) AS
+SELECT
+    lower(
+        substr(hex(r.uid), 1, 8) || '-' || substr(hex(r.uid), 9, 4) || '-'
+        || substr(hex(r.uid), 13, 4) || '-' || substr(hex(r.uid), 17, 4) || '-'
+        || substr(hex(r.uid), 21)
+    ),
+    r.mode,
+    r.search_strategy,
+    r.llm_selection,
+    r.contextualization,
+    r.proactivity,
+    r.top_k,
+    r.shadow_rewards,
+    strftime('%Y-%m-%dT%H:%M:%SZ', r.created_at / 1000000, 'unixepoch')
+FROM routing AS r;
+
+-- How that database calls what this one does. The tokenizer is that of `episode_fts`.
+CREATE VIEW schema_meta (key, value) AS
+VALUES
+    ('tags_format', 'json_array_v1'),
+    ('feedback_query_id', 'v1'),
+    ('fts_tokenizer', 'unicode61 remove_diacritics 2 categories ''L* N* Co Mn Mc''')
+UNION ALL
+SELECT 'embedding_model', coalesce(m.name, m.fingerprint) FROM model AS m WHERE m.role = 'current';
