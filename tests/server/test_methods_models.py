@@ -15,10 +15,9 @@ from engram_server import DETERMINISTIC, record, texts
 from llm_wires import Handler, OpenAIWire, Server
 from socket_server import Peer, request, until
 
-from engram.server.methods import METHODS, is_long
-
 from engram.embedding import DeterministicEmbedder
 from engram.server.failures import Failure
+from engram.server.methods import METHODS, is_long
 from engram.server.service import Service
 from engram.server.settings import load
 
