@@ -6,15 +6,18 @@ import json
 import re
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from engram_server import DETERMINISTIC, record, texts
 from llm_wires import Handler, OpenAIWire, Server
+from socket_server import Peer, request, until
 
 from engram.embedding import DeterministicEmbedder
 from engram.server.failures import Failure
+from engram.server.methods import METHODS, is_long
 from engram.server.service import Service
 from engram.server.settings import load
 
@@ -158,3 +161,30 @@ def test_a_language_model_decides_about_duplicates(advised, script):
     for error in failed["errors"]:
         assert re.match(r"analyze twin-\d->twin-\d: \[2002\] llm api unavailable: .", error)
     assert len(advised.memories()) == 3
+
+
+def test_who_asks_the_language_model_keeps_nobody_else_waiting(start, script):
+    settings = '[server]\nworkers = 1\n[llm]\nprovider = "ollama"\nmodel = "m"\n'
+    server = start(DETERMINISTIC + settings, ENGRAM_OLLAMA_HOST=script.url)
+    one = server.ask("memory_store", **texts(1))["id"]
+    script.answers = ["hang"] * 3
+    with ExitStack() as stack:
+        for params in ({"memory_id": one}, {"memory_id": one, "score": None}):
+            peer = stack.enter_context(Peer(server.socket))
+            peer.send(request("memory_judge", params))
+        until(lambda: len(script.requests) == 2)
+        assert server.ask("memory_judge", memory_id=one, score=0.5)["score"] == 0.5
+        assert server.ask("memory_search", query="c1")["count"] == 1
+        script.released.set()
+
+
+def test_what_is_long():
+    always = {name for name, method in METHODS.items() if method.long}
+    assert {"memory_export", "memory_import", "memory_consolidate_apply"} < always
+    for name in METHODS:
+        for asks in (False, True):
+            expected = name in always or (asks and name == "memory_judge")
+            assert is_long(name, {}, asks=asks) is expected
+            assert is_long(name, [1], asks=asks) is expected
+    assert not is_long("memory_judge", {"score": 0}, asks=True)
+    assert not is_long("no such method", {}, asks=True)
