@@ -78,7 +78,7 @@ def _candidates(
 
 
 def _many(wanted: NDArray[np.bool_]) -> bool:
-    return np.count_nonzero(wanted) * DENSE > wanted.size
+    return bool(np.count_nonzero(wanted) * DENSE > wanted.size)
 
 
 def _find_first(
