@@ -113,10 +113,12 @@ class ServerSettings:
     def models_path(self) -> Path:
         """The folder that the trainer writes this store's models to, and searches read them from.
 
-        Each store has its own: what one project taught changes no other's answers.
+        Each store has its own, and each agent: what one taught changes no other's answers.
         """
-        store = os.fsencode(os.path.realpath(self.store_path))
-        below = hashlib.blake2b(store, digest_size=8).hexdigest()
+        whose = os.fsencode(os.path.realpath(self.store_path))
+        if self.server.agent:
+            whose += b"\0" + self.server.agent.encode()
+        below = hashlib.blake2b(whose, digest_size=8).hexdigest()
         return expanded(self.trainer.models_path, home=self.home, folder=self.root) / below
 
     @property

@@ -76,6 +76,14 @@ class Points:
         within: NDArray[np.bool_] = bounds >= least - ROUNDING
         return within
 
+    def pairs_may_reach(
+        self, left: NDArray[np.int64], right: NDArray[np.int64], least: float
+    ) -> NDArray[np.bool_]:
+        """Tell it of single pairs, bool[p]."""
+        bounds = np.einsum("ij,ij->i", self.sketches[left], self.sketches[right])
+        within: NDArray[np.bool_] = bounds >= least - ROUNDING
+        return within
+
     def block(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return all products of some vectors with others in single precision."""
         left = self.vectors[rows].astype(np.float32, copy=False)
