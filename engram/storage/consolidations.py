@@ -10,7 +10,7 @@ import numpy as np
 
 from engram.storage import uids
 from engram.storage.experiences import ARCHIVED, INSIGHT, SUPERSEDED, parts_of, wire_time
-from engram.storage.lifecycle import Found
+from engram.storage.lifecycle import FORGET, RESTORE, Found, status_given
 from engram.storage.standing import INELIGIBLE
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ _STEP = (
     " s.undone_at IS NOT NULL"
     " FROM consolidation_step AS s JOIN consolidation AS r ON r.id = s.run"
 )
-_HISTORY: Final = {"merge": f"status: {SUPERSEDED}", "archive": f"status: {ARCHIVED}"}
-"""What the history of a memory calls an action; a deletion is "forget" there."""
+_HISTORY: Final = {"merge": status_given(SUPERSEDED), "archive": status_given(ARCHIVED)}
+"""What the history of a memory calls an action; a deletion is `FORGET` there."""
 
 
 class Candidate(NamedTuple):
@@ -215,7 +215,7 @@ class Consolidations:
             Found("episode", memory.key),
             memory.id,
             run.at,
-            action=_HISTORY.get(action, "forget"),
+            action=_HISTORY.get(action, FORGET),
             reason=_mark(run.id),
             columns=columns,
         )
@@ -270,7 +270,7 @@ class Consolidations:
             found,
             memory,
             at,
-            action="restore",
+            action=RESTORE,
             reason=f"undo of {_mark(done.step.run_id)}",
             columns={"forgotten_at": None} if done.step.action == "delete" else {"status": None},
         )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
+from fake_trainer import FakeTrainer
 from stand_ins import WordEmbedder
 
-from engram.experience import ExperienceMemory
+from engram.experience import ExperienceMemory, Generated
 
 
 @pytest.fixture
@@ -29,3 +31,19 @@ def opened(path, clock) -> Iterator[Callable[..., ExperienceMemory]]:
 @pytest.fixture
 def experiences(opened) -> ExperienceMemory:
     return opened()
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> FakeTrainer:
+    (tmp_path / "bin").mkdir()
+    return FakeTrainer(tmp_path / "bin")
+
+
+@pytest.fixture
+def run(experiences: ExperienceMemory, tmp_path: Path) -> Callable[..., Generated]:
+    """Train the test's store."""
+
+    def generate(trainer: str, **options: object) -> Generated:
+        return experiences.generate(tmp_path / "models", trainer=trainer, **options)
+
+    return generate
