@@ -36,14 +36,39 @@ class Ownership:
     source: str | None = None
 
 
-def expanded(path: str | os.PathLike[str]) -> Path:
+def at_home(path: str, home: str | os.PathLike[str] | None = None) -> str:
+    """Return a path with the home that "~" or "~somebody" at its beginning stands for.
+
+    The home of nobody stays as it is written.
+
+    Args:
+        path: Any path; one without "~" comes back as it is.
+        home: What "~" stands for; None: the home of who runs this.
+    """
+    first, _, rest = path.partition("/")
+    if first == "~" and home is not None:
+        return os.path.join(home, rest.lstrip("/")) if rest else os.fspath(home)  # noqa: PTH118
+    return os.path.expanduser(path)  # noqa: PTH111 - Path's raises
+
+
+def expanded(
+    path: str | os.PathLike[str],
+    *,
+    home: str | os.PathLike[str] | None = None,
+    folder: Path | None = None,
+) -> Path:
     """Return a path made absolute, "~" being somebody's home.
 
-    The home of nobody stays as it is written. The file's name is UTF-8, whatever the locale.
+    The file's name is UTF-8, whatever the locale.
+
+    Args:
+        path: Any path.
+        home: As for `at_home`.
+        folder: Where a relative one begins; None: the working folder.
     """
     # What no UTF-8 text has came from bytes of the command line or the environment.
     name = os.fsdecode(os.fspath(path).encode("utf-8", "surrogateescape"))
-    return Path(os.path.expanduser(name)).absolute()  # noqa: PTH111 - Path's raises
+    return Path(folder or "", at_home(name, home)).absolute()
 
 
 def canonical(value: object, argument: str = "project_id") -> str:
@@ -67,7 +92,7 @@ def canonical(value: object, argument: str = "project_id") -> str:
         message = f"{argument} holds a character that no path has"
         raise InvalidArgument(message)
     # Names of files are UTF-8, whatever the locale says that Python reads them in.
-    path = os.path.expanduser(os.fsdecode(value.encode()))  # noqa: PTH111 - Path's raises
+    path = at_home(os.fsdecode(value.encode()))
     if not path.startswith("/"):
         message = f"{argument} must be an absolute path"
         raise InvalidArgument(message)

@@ -1,4 +1,4 @@
-"""A trainer that says what a test wants it to say."""
+"""Trainers that say what a test wants them to say."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ import json
 import sys
 import textwrap
 from pathlib import Path
-
-COMPLETE = {"type": "complete", "insights_generated": 1, "duration_secs": 0.5}
-PROGRESS = {"type": "progress", "stage": "loading", "percent": 0.0}
 
 
 def insight(uid: str, text: str = "an insight", **more: object) -> dict[str, object]:
@@ -21,6 +18,10 @@ def insight(uid: str, text: str = "an insight", **more: object) -> dict[str, obj
         "insight_type": "cluster",
         **more,
     }
+
+
+COMPLETE = {"type": "complete", "insights_generated": 1, "duration_secs": 0.5}
+PROGRESS = {"type": "progress", "stage": "loading", "percent": 0.0}
 
 
 class FakeTrainer:

@@ -22,6 +22,7 @@ def row(number: int, memory_type: str, context: str, **values: object) -> Row:
         "context": context,
         "action": "",
         "result": "",
+        "project": None,
         "score": 0.0,
         "tags": (),
         "parent_id": None,

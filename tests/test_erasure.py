@@ -443,7 +443,7 @@ def test_the_mark_of_an_erasure_outlives_the_process_and_goes_with_the_rebuildin
 
 
 def test_a_large_store_says_that_it_is_not_wiped(memory, monkeypatch):
-    monkeypatch.setattr("engram.storage.store.REBUILT_BELOW", 0)
+    monkeypatch.setattr("engram.storage.store_file.REBUILT_BELOW", 0)
     memory.observe("tea", actors=["Ann"])
     assert not memory.forget_entity("Ann").wiped
     monkeypatch.undo()

@@ -11,12 +11,12 @@ from engram.cli.keys import key_option
 from engram.cli.language_model import language_model, llm_options
 from engram.cli.options import agent_option, json_option, path_argument
 from engram.cli.output import counted, line, note, print_document
+from engram.config.experience import LOG_LIMIT, MIN_SCORE, SIMILARITY, STALE_DAYS
+from engram.server import replies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import TypeVar
-
-    from engram.experience import ConsolidationStep, Preview, Recommendation
 
     _Function = TypeVar("_Function", bound=Callable[..., object])
 
@@ -32,8 +32,16 @@ def consolidation() -> None:
 
 def _limits(command: _Function) -> _Function:
     for option in (
-        click.option("--min-score", default=0.3, show_default=True, help="Stale scores less."),
-        click.option("--stale-days", default=90, show_default=True, help="Stale is older."),
+        click.option(
+            "--similarity",
+            default=SIMILARITY,
+            show_default=True,
+            help="Cosine that all three texts of duplicates reach.",
+        ),
+        click.option(
+            "--min-score", default=MIN_SCORE, show_default=True, help="Stale scores less."
+        ),
+        click.option("--stale-days", default=STALE_DAYS, show_default=True, help="Stale is older."),
     ):
         command = option(command)
     return command
@@ -50,15 +58,16 @@ def preview_command(
     *,
     stale_days: int,
     min_score: float,
+    similarity: float,
     agent_id: str | None,
     key: str | None,
     as_json: bool,
 ) -> None:
     """List what there is to consolidate in the store PATH."""
     with open_experiences(path, agent_id=agent_id, key=key) as memory:
-        found = memory.preview(stale_days=stale_days, min_score=min_score)
+        found = memory.preview(stale_days=stale_days, min_score=min_score, similarity=similarity)
     if as_json:
-        print_document({"path": path, "agent_id": agent_id, **_preview_document(found)})
+        print_document({"path": path, "agent_id": agent_id, **replies.preview(found)})
         return
     for group in found.duplicate_groups:
         line(f"  {group.match_type} [{group.similarity:.3f}]  {group.primary_id}")
@@ -83,6 +92,7 @@ def analyze_command(
     *,
     stale_days: int,
     min_score: float,
+    similarity: float,
     llm: str | None,
     model: str | None,
     base_url: str | None,
@@ -93,15 +103,13 @@ def analyze_command(
     """Say what should be done about it; with --llm a language model is asked about duplicates."""
     adapter = language_model(llm, model, base_url)
     with open_experiences(path, agent_id=agent_id, key=key, llm=adapter) as memory:
-        found = memory.analyse(stale_days=stale_days, min_score=min_score)
+        found = memory.analyse(stale_days=stale_days, min_score=min_score, similarity=similarity)
     if as_json:
         print_document(
             {
                 "path": path,
                 "agent_id": agent_id,
-                "analyzed_count": found.analyzed_count,
-                "recommendations": [_advice_document(one) for one in found.recommendations],
-                "errors": list(found.errors),
+                **replies.plain(found),
             }
         )
         return
@@ -130,6 +138,7 @@ def apply_command(
     *,
     stale_days: int,
     min_score: float,
+    similarity: float,
     min_confidence: float,
     dry_run: bool,
     llm: str | None,
@@ -145,6 +154,7 @@ def apply_command(
         done = memory.consolidate(
             stale_days=stale_days,
             min_score=min_score,
+            similarity=similarity,
             min_confidence=min_confidence,
             dry_run=dry_run,
             performed_by="cli",
@@ -164,7 +174,7 @@ def apply_command(
 
 @consolidation.command("log")
 @path_argument
-@click.option("--limit", default=50, show_default=True, help="How many steps at most.")
+@click.option("--limit", default=LOG_LIMIT, show_default=True, help="How many steps at most.")
 @agent_option
 @key_option
 @json_option
@@ -175,8 +185,7 @@ def log_command(
     with open_experiences(path, agent_id=agent_id, key=key) as memory:
         steps = memory.consolidation_log(limit)
     if as_json:
-        documents = [_step_document(step) for step in steps]
-        print_document({"path": path, "agent_id": agent_id, "steps": documents})
+        print_document({"path": path, "agent_id": agent_id, "steps": replies.plain(steps)})
         return
     for step in steps:
         undone = " (undone)" if step.undone else ""
@@ -207,40 +216,3 @@ def undo_command(
 def _report(errors: Sequence[str]) -> None:
     for error in errors:
         note(error)
-
-
-def _preview_document(found: Preview) -> dict[str, object]:
-    groups = [
-        {
-            "primary_id": group.primary_id,
-            "duplicate_ids": list(group.duplicate_ids),
-            "similarity": group.similarity,
-            "match_type": group.match_type,
-        }
-        for group in found.duplicate_groups
-    ]
-    return {
-        "duplicates": found.duplicates,
-        "stale": found.stale,
-        "garbage": found.garbage,
-        "duplicate_groups": groups,
-        "stale_ids": list(found.stale_ids),
-        "garbage_ids": list(found.garbage_ids),
-    }
-
-
-def _advice_document(one: Recommendation) -> dict[str, object]:
-    return {"action": one.action, "confidence": one.confidence, "reasoning": one.reasoning}
-
-
-def _step_document(step: ConsolidationStep) -> dict[str, object]:
-    return {
-        "id": step.id,
-        "run_id": step.run_id,
-        "action": step.action,
-        "memory_ids": list(step.memory_ids),
-        "reason": step.reason,
-        "performed_at": step.performed_at,
-        "performed_by": step.performed_by,
-        "undone": step.undone,
-    }

@@ -11,14 +11,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from engram.cognition.recommendations import Analysis, DuplicateGroup, Preview, Recommendation
-from engram.errors import EngramError
+from engram.errors import EngramError, LLMCallError, LLMReplyError
 from engram.times import DAY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from engram.cognition.likeness import Similar
     from engram.cognition.recommendations import MatchType
+    from engram.cognition.similar import Similar
     from engram.storage.consolidations import Candidate
 
     Question = Callable[[Candidate, Candidate], bool]
@@ -33,6 +33,8 @@ KEEP: Final = 0.7
 STALE: Final = 0.9
 GARBAGE: Final = 0.95
 """How sure the recommendations are."""
+
+_UNAVAILABLE: Final = "[2002] llm api unavailable"
 
 
 class Limits(NamedTuple):
@@ -102,15 +104,17 @@ class Advice(NamedTuple):
             named = {"memory_id": self.memory.id}
         return Recommendation({"type": self.action, **named}, self.confidence, self.reasoning)
 
-    def holds(self, now: dict[int, Candidate], limits: Limits) -> bool:
-        """Say whether the advice is still good, given its experiences as they are now, by key."""
-        memory = now.get(self.memory.key)
-        if memory is None or memory.digest != self.memory.digest:
-            return False
-        if self.survivor is not None:
-            survivor = now.get(self.survivor.key)
-            return survivor is not None and survivor.digest == self.survivor.digest
-        return memory.orphaned if self.action == "delete" else is_stale(memory, limits)
+    def holds(self, now: Mapping[int, Candidate]) -> bool:
+        """Say whether the advice is still good, given experiences as they are now, by key.
+
+        It is not where one was judged or used since, which can make another one survive.
+        """
+        for then in (self.memory, self.survivor):
+            if then is not None:
+                one = now.get(then.key)
+                if one is None or survival(one) != survival(then):
+                    return False
+        return self.action != "delete" or now[self.memory.key].orphaned
 
 
 @dataclass
@@ -244,5 +248,11 @@ def _ask(groups: Sequence[Group], same: Question, advised: Advised) -> None:
 
 
 def _said(error: Exception) -> str:
-    """Return what may be repeated of an error: what others than we raise can quote texts."""
-    return str(error) if isinstance(error, EngramError) else type(error).__name__
+    """Return what may be repeated of an error: what others than we raise can quote texts.
+
+    One of the language model has the number that the socket interface gives it.
+    """
+    if not isinstance(error, EngramError):
+        return f"{_UNAVAILABLE}: {type(error).__name__}"
+    model = isinstance(error, (LLMCallError, LLMReplyError))
+    return f"{_UNAVAILABLE}: {error}" if model else str(error)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from engram.config.fields import RULE, Rule, check, setting
+from engram.config.providers import KEY_VARIABLES
 from engram.errors import InvalidSettings
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ __all__ = [
 ]
 
 _HUB_TOKENS: Final = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
-_PROVIDER_KEYS: Final = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
+_PROVIDER_KEYS: Final = {name: KEY_VARIABLES[name][0] for name in ("anthropic", "openai")}
 
 
 class _Section:

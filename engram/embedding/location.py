@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from platformdirs import user_cache_path
 
 from engram.embedding.registry import Model, known, short
+from engram.paths import at_home
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,7 +113,7 @@ def _folders(model: Model) -> Iterator[tuple[str, Path]]:
 def _own_roots() -> Iterator[tuple[str, Path]]:
     chosen = os.environ.get(MODEL_DIR_VARIABLE, "")
     if chosen:
-        yield MODEL_DIR_VARIABLE, Path(chosen).expanduser()
+        yield MODEL_DIR_VARIABLE, Path(at_home(chosen))
     yield "cache", model_cache()
 
 
@@ -153,11 +154,11 @@ def _content(file: Path) -> str:
 def _hub_cache() -> Path:
     for variable in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
         if chosen := os.environ.get(variable, ""):
-            return Path(chosen).expanduser()
+            return Path(at_home(chosen))
     if home := os.environ.get("HF_HOME", ""):
-        return Path(home).expanduser() / "hub"
+        return Path(at_home(home)) / "hub"
     caches = os.environ.get("XDG_CACHE_HOME", "") or "~/.cache"
-    return Path(caches).expanduser() / "huggingface" / "hub"
+    return Path(at_home(caches)) / "huggingface" / "hub"
 
 
 def _fastembed_cache() -> Path | None:
@@ -167,7 +168,7 @@ def _fastembed_cache() -> Path | None:
     """
     chosen = os.environ.get("FASTEMBED_CACHE_PATH", "")
     if chosen:
-        return Path(chosen).expanduser()
+        return Path(at_home(chosen))
     common = Path(tempfile.gettempdir()) / "fastembed_cache"
     return common if common.is_dir() and common.stat().st_uid == os.getuid() else None
 

@@ -19,6 +19,7 @@ from engram.embedding.location import (
 from engram.embedding.registry import PACKAGED, PREFERRED, Kind, Model, known, registered
 from engram.embedding.threads import thread_count
 from engram.errors import InvalidType, ModelMissing
+from engram.paths import at_home
 
 if TYPE_CHECKING:
     from engram.embedding.protocol import Embedder
@@ -109,7 +110,7 @@ def _registered(name: str, kind: Kind) -> Model | None:
 
 def _in_a_folder(name: str | os.PathLike[str], kind: Kind) -> LocalModel:
     """Return a model that is named by its folder."""
-    path = Path(name).expanduser()
+    path = Path(at_home(os.fspath(name)))
     placed = ("path", path) if str(name) and path.is_dir() else named_folder(str(name))
     if placed is not None:
         source, folder = placed

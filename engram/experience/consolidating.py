@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -18,31 +19,31 @@ from engram.cognition.consolidation import (
     similar_groups,
     survival,
 )
-from engram.cognition.likeness import Vocabulary, similar
+from engram.cognition.likeness import Vocabulary
 from engram.cognition.recommendations import Applied
+from engram.cognition.similar import similar
+from engram.config.experience import LOG_LIMIT, MIN_SCORE, SIMILARITY, STALE_DAYS
 from engram.engine.session import Session
 from engram.errors import NotFound
 from engram.llm import DuplicateJudge
 from engram.vectors import normalise
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from engram.cognition.consolidation import Advice
-    from engram.cognition.likeness import PartVectors, Words
+    from engram.cognition.likeness import Words
     from engram.cognition.recommendations import Analysis, Preview
+    from engram.cognition.similar import PartVectors
+    from engram.models import StoredModel
     from engram.storage import Store
     from engram.storage.consolidations import Candidate, ConsolidationStep
 
-STALE_DAYS: Final = 90
-MIN_SCORE: Final = 0.3
-SIMILARITY: Final = 0.9
 MOST_DAYS: Final = 3650
 
 _PAGE: Final = 1000
 """Experiences read in one transaction."""
 
-_VECTORS_KEPT: Final = 4096
 _PARTS: Final = 3
 _LONGEST_NAME: Final = 200
 
@@ -137,7 +138,7 @@ class Consolidating(Session):
         changes = [one for one in chosen if one.action != "keep"]
         done, run_id = changes, None
         if changes and not rehearse:
-            done, run_id = self._apply(changes, limits, who)
+            done, run_id = self._apply(changes, who)
             carried_out = {one.memory.key for one in done}
             advised.errors += [
                 f"apply {one.memory.id}: it changed meanwhile"
@@ -154,7 +155,7 @@ class Consolidating(Session):
             run_id=run_id,
         )
 
-    def consolidation_log(self, limit: int = 50) -> list[ConsolidationStep]:
+    def consolidation_log(self, limit: int = LOG_LIMIT) -> list[ConsolidationStep]:
         """Return what was done to experiences, newest first, and whether it was taken back.
 
         Erasing a memory erases what was done to it from here too.
@@ -167,14 +168,9 @@ class Consolidating(Session):
             Busy, Closed: The store cannot be read.
         """
         most = arguments.integer(limit, "limit", 0, 2**63 - 1)
-        found: list[ConsolidationStep] = []
         with self._store.reading():
-            for done in self._store.consolidations.steps():
-                if len(found) == most:
-                    break
-                if self._sees(done.step):
-                    found.append(done.step)
-        return found
+            found = self._store.consolidations.steps(self._agent, limit=most)
+        return [done.step for done in found]
 
     def undo(self, run_id: str) -> int:
         """Take back what a run did, newest first; return how many steps that were.
@@ -194,12 +190,12 @@ class Consolidating(Session):
         uid = arguments.text(run_id, "run_id")
         now = self._now()
         with self._store.writing():
-            mine = [one for one in self._store.consolidations.steps(uid) if self._sees(one.step)]
+            mine = self._store.consolidations.steps(self._agent, run_id=uid)
             if not mine:
                 message = "there is no such run of consolidation"
                 raise NotFound(message, "its memories may be erased, or another agent's")
-            return sum(
-                self._store.consolidations.undo(one, now) for one in mine if not one.step.undone
+            return self._store.consolidations.undo(
+                [done for done in mine if not done.step.undone], now
             )
 
     def _limits(self, stale_days: int, min_score: float, similarity: float) -> tuple[Limits, float]:
@@ -207,11 +203,6 @@ class Consolidating(Session):
         score = arguments.number(min_score, "min_score", 0.0, 1.0)
         cosine = arguments.number(similarity, "similarity", 0.0, 1.0)
         return Limits.of_days(days, score, self._now()), cosine
-
-    def _sees(self, step: ConsolidationStep) -> bool:
-        # An import can bring a step that names nothing.
-        memory = next(reversed(step.memory_ids), None)
-        return memory is not None and self._store.episodes.key(memory, self._agent) is not None
 
     def _find(self, limits: Limits, cosine: float) -> Findings:
         vocabulary = Vocabulary()
@@ -251,56 +242,49 @@ class Consolidating(Session):
         return same
 
     def _apply(
-        self, changes: Sequence[Advice], limits: Limits, performed_by: str
+        self, changes: Sequence[Advice], performed_by: str
     ) -> tuple[list[Advice], str | None]:
         """Do what was advised as far as it still holds; return that, and the run's id."""
         keys = {one.key for advice in changes for one in (advice.memory, advice.survivor) if one}
         with self._store.writing():
             steps = self._store.consolidations
             now = steps.current(keys)
-            good = [one for one in changes if one.holds(now, limits)]
+            good = [one for one in changes if one.holds(now)]
             if not good:
                 return [], None
             run = steps.begin(performed_by, self._now())
-            for one in good:
-                if one.survivor is not None:
-                    steps.merge(run, one.survivor, one.memory, one.reasoning)
-                elif one.action == "archive":
-                    steps.archive(run, one.memory, one.reasoning)
-                else:
-                    steps.delete(run, one.memory, one.reasoning)
+            for survivor, group in groupby(good, key=lambda one: one.survivor):
+                if survivor is not None:
+                    steps.merge(run, survivor, [(one.memory, one.reasoning) for one in group])
+                    continue
+                for one in group:
+                    hide = steps.archive if one.action == "archive" else steps.delete
+                    hide(run, one.memory, one.reasoning)
         return good, run.id
 
 
 class _Vectors:
-    """The vectors of experiences' parts, read when they are asked for; the last ones are kept."""
+    """The vectors of experiences' parts, all of the model that was current at first."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._kept: dict[int, PartVectors | None] = {}
+        self._model: StoredModel | None = None
 
     def __call__(self, episodes: Sequence[int]) -> dict[int, PartVectors]:
         """Return the vectors of some experiences, by key, of those that have any."""
-        missing = sorted(set(episodes) - self._kept.keys())
-        if missing:
-            if len(self._kept) > _VECTORS_KEPT:
-                self._kept.clear()
-                missing = sorted(set(episodes))
-            self._kept.update(dict.fromkeys(missing))
-            self._kept.update(self._read(missing))
-        found = ((key, self._kept[key]) for key in episodes)
-        return {key: vectors for key, vectors in found if vectors is not None}
-
-    def _read(self, episodes: Iterable[int]) -> dict[int, PartVectors]:
-        keys = np.array(list(episodes), dtype=np.int64)
+        keys = np.array(sorted(episodes), dtype=np.int64)
         with self._store.reading():
-            model = self._store.model()
+            model = self._model = self._model or self._store.model()
             if model is None:
                 return {}
             owners, fields, vectors = self._store.embeddings.fields(keys, model)
-        summed: dict[int, PartVectors] = {}
-        for owner, part, vector in zip(owners.tolist(), fields.tolist(), vectors, strict=True):
-            if part >= 0:
-                blank = np.zeros((_PARTS, model.dim), dtype=np.float32)
-                summed.setdefault(owner, blank)[part] += vector
-        return {owner: normalise(vectors) for owner, vectors in summed.items()}
+        order = np.lexsort((fields, owners))
+        order = order[fields[order] >= 0]
+        pairs = np.stack((owners[order], fields[order]))
+        firsts = np.flatnonzero(np.any(np.diff(pairs, axis=1, prepend=-1), axis=0))
+        # Of a part in several chunks, what they say together.
+        sums = np.add.reduceat(vectors[order], firsts, axis=0)
+        found, rows = np.unique(pairs[0, firsts], return_inverse=True)
+        parts = np.zeros((len(found), _PARTS, model.dim), dtype=np.float32)
+        parts[rows, pairs[1, firsts]] = normalise(sums)
+        return dict(zip(found.tolist(), parts, strict=True))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from engram.models import Experience
 
-_ID_BYTES: Final = 200
+_ID_BYTES: Final = 100
 _LARGEST_SCORE: Final = 3.4e38
 """What the exchange format's numbers, of 32 bits elsewhere, can be."""
 _LARGEST_COUNT: Final = 2**62
@@ -50,13 +50,20 @@ class Exchange(Keeping, Waiting):
         """Return all experiences in insertion order, insights and archived ones among them.
 
         Left out are those that were merged into others, deleted by consolidation, invalidated or
-        quarantined. Nobody is kept waiting for long: what others change meanwhile is in it as it
-        was before, or as it is after.
+        quarantined. Where such a one is the parent of another, the one it was merged into takes its
+        place, or nothing: an experience whose parent is not there counts as broken, and
+        consolidation would delete it where it is imported. Nobody is kept waiting for long: what
+        others change meanwhile is in it as it was before, or as it is after.
         """
-        return self._listed(None)
+        return self._listed(exported=True)
 
     def import_experiences(
-        self, records: Sequence[ImportedExperience], *, embed: bool = True
+        self,
+        records: Sequence[ImportedExperience],
+        *,
+        embed: bool = True,
+        skip_refused: bool = False,
+        dry_run: bool = False,
     ) -> Imported:
         """Bring experiences in: all of them, or none.
 
@@ -71,6 +78,8 @@ class Exchange(Keeping, Waiting):
         Args:
             records: The experiences.
             embed: Whether to embed them before this returns; False leaves all to `embed_waiting`.
+            skip_refused: Whether to leave out records that are refused, and bring in the others.
+            dry_run: Whether only to count.
 
         Raises:
             InvalidArgument, InvalidType: A record is refused, the message gives its position;
@@ -82,11 +91,15 @@ class Exchange(Keeping, Waiting):
             message = f"records must be a list, not {type(records).__name__}"
             raise InvalidType(message)
         at_once = arguments.flag(embed, "embed")
-        now, paths = self._now(), Resolver()
-        checked: dict[str, _Checked] = {}
-        for at, record in enumerate(records):
-            one = _checked(record, f"memories[{at}]", now, paths)
-            checked.setdefault(one.id, one)
+        now = self._now()
+        checked, accepted = _all_checked(
+            records, now, skip=arguments.flag(skip_refused, "skip_refused")
+        )
+        refused = len(records) - accepted
+        if arguments.flag(dry_run, "dry_run"):
+            with self._store.reading():
+                free = len(self._free(checked))
+            return Imported(free, accepted - free, refused)
         usable = self._usable_embedder() is not None
         written = self._write(checked, now)
         self._emit("memory_written", ({"memory_id": uid, "kind": "episodic"} for uid in written))
@@ -95,13 +108,17 @@ class Exchange(Keeping, Waiting):
             with suppress(Exception):
                 while self.embed_waiting():
                     pass
-        return Imported(len(written), len(records) - len(written))
+        return Imported(len(written), accepted - len(written), refused)
+
+    def _free(self, checked: dict[str, _Checked]) -> list[_Checked]:
+        """Return those experiences whose ids no episode of the file has, in a transaction."""
+        key = self._store.episodes.key
+        return [one for uid, one in checked.items() if key(uid, None) is None]
 
     def _write(self, checked: dict[str, _Checked], now: int) -> list[str]:
         """Write those experiences whose ids are free and return these."""
         with self._store.writing():
-            key = self._store.episodes.key
-            new = [one for uid, one in checked.items() if key(uid, None) is None]
+            new = self._free(checked)
             if not new:
                 return []
             return self._store.add_episodes(
@@ -113,6 +130,29 @@ class Exchange(Keeping, Waiting):
                 now=now,
                 experiences=[one.experience for one in new],
             )
+
+
+def _all_checked(
+    records: Sequence[object], now: int, *, skip: bool
+) -> tuple[dict[str, _Checked], int]:
+    """Check the records of an import, and return what may be written and how many passed.
+
+    Raises:
+        InvalidArgument, InvalidType: One is refused, and those are not to be skipped.
+    """
+    paths = Resolver()
+    checked: dict[str, _Checked] = {}
+    accepted = 0
+    for at, record in enumerate(records):
+        try:
+            one = _checked(record, f"memories[{at}]", now, paths)
+        except (InvalidArgument, InvalidType):
+            if not skip:
+                raise
+        else:
+            accepted += 1
+            checked.setdefault(one.id, one)
+    return checked, accepted
 
 
 def _checked(record: object, where: str, now: int, paths: Resolver) -> _Checked:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engram import arguments
+from engram.config.experience import TRAINER_PROGRAM, TRAINER_SECONDS
 from engram.errors import EngramError, InvalidArgument, TrainerReplyError
 from engram.experience.regular_file import file_content
 from engram.experience.results import Generated, TrainingRun
@@ -17,7 +18,7 @@ from engram.experience.waiting import Waiting
 from engram.storage import NewEpisode, NewExperience, Origin
 from engram.storage.experiences import INSIGHT, INSIGHT_TYPES, SUPERSEDED, wire_time
 from engram.storage.lifecycle import Found, status_given
-from engram.storage.training import LET_GO, RUNS_KEPT, TRAINER, NewRun
+from engram.storage.training import LET_GO, RECOMMENDATIONS_KEPT, RUNS_KEPT, TRAINER, NewRun
 from engram.training.manifest import MAX_MODEL_BYTES
 from engram.training.messages import Artifact, Complete, Insight, Metric, Recommendation
 
@@ -59,8 +60,8 @@ class Generating(Waiting):
         self,
         models_path: str | os.PathLike[str],
         *,
-        trainer: str = "engram-trainer",
-        timeout: float = 300.0,
+        trainer: str = TRAINER_PROGRAM,
+        timeout: float = TRAINER_SECONDS,
         options: Sequence[str] = (),
     ) -> Generated:
         """Run a trainer over the store and keep what it says.
@@ -74,8 +75,12 @@ class Generating(Waiting):
         Of a run during which anything was erased only those insights are kept whose sources are
         all there, and nothing of what it said beside.
 
+        With an agent it is told `--agent`: it reads, and its models know, that agent's experiences
+        alone. The passphrase of an encrypted store reaches it through a pipe, whose name is in the
+        variable `ENGRAM_KEY_FILE`; else its environment is this process's.
+
         Args:
-            models_path: The folder for the models it makes.
+            models_path: The folder for the models it makes, one for each store and agent.
             trainer: Its file, or its name, see `engram.experience.trainer.program`.
             timeout: Seconds it may take.
             options: What it is told beside the store and the folder.
@@ -96,6 +101,7 @@ class Generating(Waiting):
         command = [
             program(arguments.text(trainer, "trainer")),
             *("--database", str(file), "--models-path", str(Path(models_path).absolute())),
+            *(() if self._agent is None else (f"--agent={self._agent}",)),
             *options,
         ]
         with claimed(file) as right:
@@ -108,15 +114,24 @@ class Generating(Waiting):
                 self._note_failure(started, error)
                 raise
 
-    def training_runs(self, limit: int = RUNS_KEPT) -> list[TrainingRun]:
+    def training_runs(
+        self, limit: int = RUNS_KEPT, *, recommendations: int = RECOMMENDATIONS_KEPT
+    ) -> list[TrainingRun]:
         """Return the newest runs of the trainer, the newest first; the last 20 are kept.
 
+        With an agent those that were about its experiences, and each agent's last 20 are kept.
+
+        Args:
+            limit: How many at most.
+            recommendations: How many of each run's recommendations at most.
+
         Raises:
-            InvalidArgument, InvalidType: `limit` is refused.
+            InvalidArgument, InvalidType: An argument is refused.
         """
         most = arguments.integer(limit, "limit", 0, RUNS_KEPT)
+        first = arguments.integer(recommendations, "recommendations", 0, 2**63 - 1)
         with self._store.reading():
-            return [_run(one) for one in self._store.training.runs(most)]
+            return [_run(one) for one in self._store.training.runs(self._agent, most, first)]
 
     def close(self) -> None:
         """Close the store, and end the trainer that runs; closing twice is harmless."""
@@ -127,7 +142,7 @@ class Generating(Waiting):
         super().close()
 
     def _said(self, command: list[str], seconds: float, right: int) -> list[Message]:
-        trainer = Trainer(command, right)
+        trainer = Trainer(command, right, self._store.training.passphrase())
         # For who closes the store meanwhile.
         self._trainer = trainer
         try:
@@ -159,6 +174,7 @@ class Generating(Waiting):
                 self._replace({one.uid: one for one in insights}, now)
             self._store.training.add(
                 NewRun(started, now, None, len(messages), len(insights), duration),
+                self._agent,
                 (
                     (one.target_id, one.action, one.reasoning)
                     for one in said
@@ -286,7 +302,7 @@ class Generating(Waiting):
     def _note_failure(self, started: int, error: EngramError) -> None:
         """Keep that a run failed; why it did is told to who asked for it."""
         with suppress(EngramError), self._store.writing():
-            self._store.training.add(NewRun(started, self._now(), failure=error.code))
+            self._store.training.add(NewRun(started, self._now(), failure=error.code), self._agent)
 
 
 def _new_insight(insight: Insight, now: int) -> _NewInsight:
@@ -352,6 +368,7 @@ def _run(run: Run) -> TrainingRun:
         messages=run.run.messages,
         insights=run.run.insights,
         duration_secs=run.run.duration_secs,
+        recommendation_count=run.recommendation_count,
         recommendations=run.recommendations,
         metrics=run.metrics,
         artifacts=[

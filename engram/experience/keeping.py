@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engram import arguments
+from engram.config.experience import SAME_FROM
 from engram.engine.embedding_parts import embed_parts
 from engram.engine.forgetting import Forgetting
 from engram.errors import EngramError, InvalidArgument, ModelMismatch, NotFound
@@ -52,7 +54,7 @@ class Keeping(Forgetting):
         memory_type: str = "decision",
         tags: str | Iterable[str] | None = None,
         project: str | None = None,
-        threshold: float = 0.95,
+        threshold: float = SAME_FROM,
     ) -> Stored:
         """Keep an experience, or use the one again that says the same.
 
@@ -197,14 +199,25 @@ class Keeping(Forgetting):
         """
         return self._listed(INSIGHT)
 
-    def _listed(self, memory_type: str | None) -> list[Experience]:
-        """Return the experiences that lists show, read a slice at a time."""
+    def _listed(
+        self, memory_type: str | None = None, *, exported: bool = False
+    ) -> list[Experience]:
+        """Return the experiences that lists show, read a slice at a time.
+
+        Args:
+            memory_type: The only type; None is every one.
+            exported: Name only parents that are among them, or that the store does not know.
+        """
         found: list[Experience] = []
         after = 0
         while True:
             with self._store.reading():
                 some = self._store.experiences.listed(self._agent, memory_type, after, _SLICE)
-            found += some.values()
+                parents = self._store.parents.exported(some, self._agent) if exported else {}
+            found += [
+                replace(one, parent_id=parents[key]) if key in parents else one
+                for key, one in some.items()
+            ]
             if len(some) < _SLICE:
                 return found
             after = max(some)

@@ -12,7 +12,7 @@ import numpy as np
 from engram.embedding.session import open_session
 from engram.errors import EngramError
 from engram.experience.regular_file import file_content
-from engram.training.features import FEATURES, tokens
+from engram.training.features import FEATURES, digest, tokens
 from engram.training.manifest import (
     MANIFEST,
     MAX_MANIFEST_BYTES,
@@ -138,8 +138,9 @@ class _Classifier:
         """Return the weight of each word, float64[words], as scikit-learn's TfidfVectorizer."""
         row = np.zeros(len(self._idf))
         for word, count in Counter(tokens(text)).items():
-            if word in self._columns:
-                row[self._columns[word]] = count
+            column = self._columns.get(digest(word))
+            if column is not None:
+                row[column] = count
         row *= self._idf
         length = np.sqrt(row @ row)
         return row / length if length else row

@@ -25,7 +25,7 @@ class ImportedExperience:
     """An experience as an export spells it; see `Experience`.
 
     Attributes:
-        id: Its public id, 1 to 200 bytes.
+        id: Its public id, 1 to 100 bytes.
         memory_type: One of the types.
         context: The situation.
         action: What was done.
@@ -66,10 +66,25 @@ class Imported:
     Attributes:
         imported: How many experiences were written.
         skipped: How many were not, for their ids were taken.
+        refused: How many were not, for they cannot be kept.
     """
 
     imported: int
     skipped: int
+    refused: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """How many experiences searches find by meaning, of those that lists show.
+
+    Attributes:
+        total: How many there are.
+        waiting: How many of them wait to be embedded.
+    """
+
+    total: int
+    waiting: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +138,9 @@ class TrainingRun:
         messages: Messages it printed.
         insights: Insights among them, without those drawn from what was erased meanwhile.
         duration_secs: Seconds it says it took.
-        recommendations: The id of an episode, what to do with it, and why.
+        recommendation_count: How many recommendations of it are kept, those of episodes that are
+            there, 10,000 at most.
+        recommendations: The first of them: the id of an episode, what to do with it, and why.
         metrics: Names and values.
         artifacts: Paths of files, sizes in bytes, and SHA-256 digests in hexadecimal, None of what
             could not be read or has more than 16 MiB.
@@ -136,6 +153,7 @@ class TrainingRun:
     messages: int
     insights: int
     duration_secs: float | None
+    recommendation_count: int
     recommendations: list[tuple[str, str, str]]
     metrics: list[tuple[str, float]]
     artifacts: list[tuple[str, int, str | None]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import random
-import sys
 import uuid
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,10 +14,11 @@ import numpy as np
 
 from engram import arguments
 from engram.cognition.router import MODES, ROUTINE, detect, select
+from engram.config.experience import SEARCH_LIMIT
 from engram.engine.session import Session
 from engram.errors import EngramError, InvalidArgument, InvalidType, ModelMismatch
-from engram.experience.models import LEAST_TO_MOST, TrainedModels, factors
-from engram.index import nearest
+from engram.experience.asking import Asked, rankings
+from engram.experience.models import TrainedModels, factors
 from engram.retrieval.fusion import Fusion, shadow_rewards
 from engram.retrieval.recall import refreshed
 from engram.storage import INSIGHT, MEMORY_TYPES, EpisodeFilter, RoutedSearch, folded
@@ -33,14 +33,12 @@ if TYPE_CHECKING:
     from engram.cognition.router import Routing
     from engram.index import EpisodeIndex
     from engram.models import StoredModel
-    from engram.storage import Outline, Store, Use
+    from engram.storage import Outline, Use
 
 __all__ = ["Found", "Hit", "Searching"]
 
 MAX_QUERY_BYTES: Final = 5_000
 """Bytes of UTF-8 that a query may have."""
-
-DEFAULT_LIMIT: Final = 10
 
 _MOST: Final = 2**63 - 1
 _FUSION: Final = Fusion()
@@ -88,39 +86,6 @@ class Found:
     degraded: bool
     query_id: str
     routing: Routing
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A search with its arguments checked; any of the filters may let a memory through."""
-
-    text: str
-    limit: int
-    mode: str
-    project: str | None
-    fusion: Fusion
-    filters: tuple[EpisodeFilter, ...]
-    trained: bool
-
-    def weight(self, outline: Outline) -> float:
-        """What the score of a memory is multiplied by."""
-        full = self.project in (None, outline.project) or outline.memory_type == INSIGHT
-        return 1.0 if full else self.fusion.other_project_weight
-
-    def depth(self, most: int) -> int:
-        """How long the rankings must be, given how long they can be."""
-        least = 1.0 if self.project is None else self.fusion.other_project_weight
-        # With 0 the filters leave only what counts in full.
-        least = (least or 1.0) * (LEAST_TO_MOST if self.trained else 1.0)
-        needed = self.fusion.depth(self.limit, least)
-        return most if needed is None else min(needed, most)
-
-    def eligible(self, ranked: list[tuple[float, Outline]]) -> list[tuple[float, Outline]]:
-        """Return what of a ranking may be in the answer, best first."""
-        if not self.trained or not 0 < self.limit < len(ranked):
-            return ranked[: self.limit]
-        needed = ranked[self.limit - 1][0] * LEAST_TO_MOST
-        return [scored for scored in ranked if scored[0] >= needed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,12 +138,13 @@ class Searching(Session):
         """Return the memories that help with a query, best first.
 
         A ranking by meaning and one by words become one, see `Fusion`; of two memories with one
-        score the newer is first. Every filter applies before the choice, so there are as many as
-        asked for wherever as many match. Where the query cannot be embedded, words decide alone.
-        Quarantined memories are left out, and so are those that were merged into another, put away
-        or forgotten. The same search gives the same answer, whatever judgements have taught; what
-        they change is how it advises to go about the task. Only trained models, see `use_models`,
-        let them count.
+        score the newer is first. By words, memories that have a word of the query come before those
+        that have one which begins so ("auth", "authentication"). Every filter applies before the
+        choice, so there are as many as asked for wherever as many match. Where the query cannot be
+        embedded, words decide alone. Quarantined memories are left out, and so are those that were
+        merged into another, put away or forgotten. The same search gives the same answer, whatever
+        judgements have taught; what they change is how it advises to go about the task. Only
+        trained models, see `use_models`, let them count.
 
         What it shows counts as recalled and waits for a judgement, see `judge`.
 
@@ -249,12 +215,12 @@ class Searching(Session):
         tags: Iterable[str] | None,
         memory_types: Iterable[str] | None,
         fusion: Fusion,
-    ) -> _Asked:
+    ) -> Asked:
         text = arguments.query(query)
         if len(text.encode()) > MAX_QUERY_BYTES:
             message = f"query exceeds maximum length of {MAX_QUERY_BYTES} bytes"
             raise InvalidArgument(message)
-        most = DEFAULT_LIMIT if limit is None else arguments.integer(limit, "limit", 0, 2**64 - 1)
+        most = SEARCH_LIMIT if limit is None else arguments.integer(limit, "limit", 0, 2**64 - 1)
         named = None if mode is None else arguments.text(mode, "mode")
         whose = None if project is None else arguments.text(project, "project")
         labels = tuple(map(folded, arguments.names(tags, "tags")))
@@ -274,7 +240,7 @@ class Searching(Session):
             if not types or INSIGHT in types:
                 filters += (allowed(memory_types=(INSIGHT,)),)
         trained = self._trained is not None and self._trained.ranks
-        return _Asked(text, most, self._mode(text, named), whose, fusion, filters, trained)
+        return Asked(text, most, self._mode(text, named), whose, fusion, filters, trained)
 
     def _mode(self, text: str, named: str | None) -> str:
         """Return the mode of a task by its name or its query."""
@@ -294,14 +260,14 @@ class Searching(Session):
 
     def _answer(
         self,
-        asked: _Asked,
+        asked: Asked,
         found: tuple[NDArray[np.float32], EpisodeIndex] | None,
         query_id: str,
     ) -> _Answer:
         """Return what answers a query, in a transaction; by words alone without its vector."""
         store = self._store
         vector, index = found or (None, self._index)
-        rank = partial(_rankings, store, index, vector, asked)
+        rank = partial(rankings, store, index, vector, asked)
         by_meaning, by_words = rank() if index is None else refreshed(index, rank)
         if store.embeddings.damaged:
             damaged = len(store.embeddings.damaged)
@@ -320,7 +286,7 @@ class Searching(Session):
         shown = self._hits(ranked)
         return _Answer(shown, keys, tuple(uses[key] for key in keys if uses), degraded, routing)
 
-    def _chosen(self, asked: _Asked, answer: _Answer) -> _Answer:
+    def _chosen(self, asked: Asked, answer: _Answer) -> _Answer:
         """Return an answer as a trained model weighs it, outside any transaction."""
         if self._trained is None or not answer.uses:
             return answer
@@ -352,7 +318,7 @@ class Searching(Session):
             hits.append(Hit(one.id, score, kind, *said, tags))
         return hits
 
-    def _note(self, asked: _Asked, answer: _Answer, query_id: str) -> None:
+    def _note(self, asked: Asked, answer: _Answer, query_id: str) -> None:
         """Keep what was shown; an answer does not depend on whether that works."""
         now = self._now()
         rewards = shadow_rewards([hit.score for hit in answer.hits])
@@ -361,7 +327,7 @@ class Searching(Session):
         try:
             self._store.feedback.note(search)
             if answer.keys:
-                self._store.note_recall(self._agent, asked.text, now, answer.keys)
+                self._store.note_recall(self._agent, None, now, answer.keys)
         except EngramError as error:
             _LOG.warning("a search could not be noted: %s", type(error).__name__)
 
@@ -382,24 +348,3 @@ def _single(rows: list[tuple[float, ...]]) -> NDArray[np.float32]:
     """Return rows in single precision; what is beyond it becomes its largest."""
     most = float(np.finfo(np.float32).max)
     return np.asarray(np.clip(rows, -most, most), np.float32)
-
-
-def _rankings(
-    store: Store, index: EpisodeIndex | None, vector: NDArray[np.float32] | None, asked: _Asked
-) -> tuple[list[int], list[int]]:
-    """Return the keys of what answers a query by meaning and by words, best first."""
-    depth = asked.depth(sys.maxsize if index is None else max(index.documents, 1))
-    by_meaning: list[int] = []
-    if index is not None and vector is not None:
-        near = [nearest(index, vector, depth, one, "high") for one in asked.filters]
-        by_meaning = _best([(one.episodes, one.distances) for one in near], depth)
-    match = store.text.search if index is None else index.match
-    matches = [match(asked.text, one, depth) for one in asked.filters]
-    return by_meaning, _best([(keys, -scores) for keys, scores in matches], depth)
-
-
-def _best(rankings: list[tuple[NDArray[np.int64], NDArray[np.float64]]], most: int) -> list[int]:
-    """Return the keys of rankings as one, the lowest cost first, ties in insertion order."""
-    keys = np.concatenate([keys for keys, _ in rankings])
-    order = np.lexsort((keys, np.concatenate([costs for _, costs in rankings])))
-    return list(dict.fromkeys(keys[order].tolist()))[:most]

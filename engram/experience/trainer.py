@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from engram.errors import TimedOut, TrainerFailed, TrainerReplyError
+from engram.paths import at_home
 from engram.training.messages import Error, decode
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ _MOST: Final = 256 * 2**20
 
 _TOLD: Final = 2000
 """Characters of what it wrote on stderr that a failure repeats."""
+
+_KEY_FILE: Final = "ENGRAM_KEY_FILE"
+"""The variable that names the file with a passphrase."""
 
 _PIECE: Final = 65_536
 _LOOK: Final = 0.1
@@ -43,7 +47,7 @@ def program(name: str) -> str:
     Raises:
         TrainerFailed: There is no such program.
     """
-    wanted = os.path.expanduser(name)  # noqa: PTH111 - Path's raises
+    wanted = at_home(name)
     folders = [str(Path(sys.executable).parent), *os.get_exec_path()]
     found = (
         shutil.which(wanted)
@@ -94,24 +98,27 @@ class Trainer:
     Args:
         command: The program's file and its arguments.
         right: What it inherits of `claimed`.
+        passphrase: What it opens the store with, if that is encrypted.
 
     Raises:
         TrainerFailed: It cannot be started.
     """
 
-    def __init__(self, command: Sequence[str], right: int) -> None:
+    def __init__(self, command: Sequence[str], right: int, passphrase: bytes | None = None) -> None:
         self._name = command[0]
         try:
-            self._process = subprocess.Popen(  # noqa: S603 - the caller's own program
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                pass_fds=(right,),
-                # Whatever it starts is in its group, and ends with it.
-                start_new_session=True,
-            )
-        except OSError as error:
+            with _key_file(passphrase) as (open_files, variables):
+                self._process = subprocess.Popen(  # noqa: S603 - the caller's own program
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    pass_fds=(right, *open_files),
+                    env={**os.environ, **variables},
+                    # Whatever it starts is in its group, and ends with it.
+                    start_new_session=True,
+                )
+        except (OSError, ValueError) as error:  # the latter of a NUL in an argument
             message = f"{self._name} cannot be started ({type(error).__name__})"
             raise TrainerFailed(message) from None
 
@@ -192,6 +199,31 @@ class Trainer:
                     reasons.insert(0, last.message[:_TOLD])
         how = f"status {status}" if status > 0 else f"signal {-status}"
         return ": ".join([f"{self._name} ended with {how}", *filter(None, reasons)])
+
+
+@contextmanager
+def _key_file(passphrase: bytes | None) -> Iterator[tuple[tuple[int, ...], dict[str, str]]]:
+    """Open a pipe that holds a passphrase, to be read once by who gets it; nothing without one.
+
+    Yields what the process must keep open, and the variables that it needs to know.
+
+    Raises:
+        BlockingIOError: It is longer than a pipe can hold.
+    """
+    if passphrase is None:
+        yield (), {}
+        return
+    reading, writing = os.pipe()
+    try:
+        try:
+            os.set_blocking(writing, False)
+            if os.write(writing, passphrase + b"\n") <= len(passphrase):
+                raise BlockingIOError
+        finally:
+            os.close(writing)
+        yield (reading,), {_KEY_FILE: f"/dev/fd/{reading}"}
+    finally:
+        os.close(reading)
 
 
 def _read(said: bytes) -> list[Message]:

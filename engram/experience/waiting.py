@@ -9,6 +9,7 @@ import numpy as np
 from engram import arguments
 from engram.engine.embedding_parts import Parts, embed_parts
 from engram.engine.session import Session
+from engram.experience.results import Embedded
 
 if TYPE_CHECKING:
     from engram.embedding import Embedder
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     _Texts = list[tuple[int, Texts]]
 
 _MOST: Final = 4096
-_TRIES: Final = 3
+TRIES: Final = 3
 """Texts tried one by one when an embedder refuses all at once, before it counts as down."""
 
 
@@ -71,6 +72,11 @@ class Waiting(Session):
                         self._store.changed("embed", min(done), max(done), self._now())
                         return len(done)
 
+    def embedded(self) -> Embedded:
+        """Return how many experiences are embedded; costs time in how many there are."""
+        with self._store.reading():
+            return Embedded(*self._store.experiences.embedded(self._agent))
+
 
 class _Tried(NamedTuple):
     """What became of some texts.
@@ -105,7 +111,7 @@ def _one_by_one(embedder: Embedder, waiting: _Texts, error: Exception) -> _Tried
     found: dict[int, Parts] = {}
     refused: list[int] = []
     for key, texts in waiting:
-        if len(refused) == _TRIES and not found:
+        if len(refused) == TRIES and not found:
             break
         try:
             found[key] = embed_parts(embedder, [texts])

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from engram.index import matching
 from engram.index import segment as segments
-from engram.index import words
 from engram.index.graphs import Graphs
 from engram.index.late import completed, without_vectors
 from engram.index.mapped import Damaged
 from engram.index.phrases import PhraseRows
 from engram.index.selection import LabelRows, Selection, Selector
 from engram.index.tail import Tail
-from engram.storage import Phrase, Traces
+from engram.storage import Traces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,7 +73,7 @@ class EpisodeIndex:
         self.segments: list[Segment] = []
         self.tail = Tail(0, self.model.dim)
         self._labels = LabelRows()
-        self._phrases = PhraseRows()
+        self.phrases = PhraseRows()
         self._selections: dict[EpisodeFilter, list[Selection]] = {}
         self._hidden = np.empty(0, dtype=np.int64)
         self._hidden_to = 0
@@ -245,7 +245,7 @@ class EpisodeIndex:
     def _parts_changed(self) -> None:
         """Let go of what is kept for parts that are gone."""
         self._labels.keep_only(set(self.parts))
-        self._phrases.keep_only(set(self.parts))
+        self.phrases.keep_only(set(self.parts))
         self._selections.clear()
 
     def put(self, old: Sequence[Segment], new: Segment | None) -> bool:
@@ -346,38 +346,17 @@ class EpisodeIndex:
         Arguments, result and errors are those of `TextIndex.search`, which a small store is left
         to. Costs time in the number of postings of the query's terms.
         """
-        text = self.store.text
-        if not self.segments:
-            return text.search(query, allowed, limit)
-        terms = text.terms_of(query)
-        self.tail.read_words(text.bodies, text.tokenizer())
-        parts = self.parts
-        chosen = self.select(allowed)
-        ranked = [
-            words.Part(
-                words=part.words,
-                live=part.live,
-                allowed=one.mask if one.rows is None else one.rows,
-                documents=part.documents,
-                tokens=part.tokens,
-                phrases={
-                    place: self._phrases.of(self.store, part, term)
-                    for place, term in enumerate(terms)
-                    if isinstance(term, Phrase)
-                },
-            )
-            for part, one in zip(parts, chosen, strict=True)
-        ]
-        names = [term.text if isinstance(term, Phrase) else term for term in terms]
-        places, rows, scores = words.rank(ranked, names, limit)
-        if self.frugal:
-            for segment in self.segments:
-                segment.release_postings()
-        keys = np.empty(len(rows), dtype=np.int64)
-        for place, part in enumerate(parts):
-            here = places == place
-            keys[here] = part.keys[rows[here]]
-        return keys, scores
+        return matching.match(self, query, allowed, limit)
+
+    def match_beginnings(
+        self, query: str, allowed: EpisodeFilter, limit: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the best matches of words that begin as those of a query do, likewise.
+
+        See `TextIndex.search_beginnings`. Costs time in the number of postings of these words,
+        which lie side by side: the vocabulary is sorted.
+        """
+        return matching.match_beginnings(self, query, allowed, limit)
 
 
 def _traces(part: Segment | Tail, owner: int | None, after: int, most: int) -> tuple[Traces, int]:

@@ -73,7 +73,7 @@ class Segment:
         self.live: NDArray[np.bool_] | None = None
         self.documents = self.rows
         self.tokens: int = arrays.facts["tokens"]
-        self._checked_words: set[tuple[str, int]] = set()
+        self._checked_words: set[tuple[str, int, int]] = set()
         self.words = words.WordSegment(
             {name[len(WORD) :]: arrays[name] for name in arrays.names if name.startswith(WORD)},
             self._check_words,
@@ -83,15 +83,14 @@ class Segment:
 
     def _check_words(self, name: str, first: int, last: int) -> None:
         """Check the elements `first` to `last`, both included, of an array of the words."""
-        if (name, first) in self._checked_words:
+        if (name, first, last) in self._checked_words:
             return
         array = self.arrays[WORD + name]
         if last - first + 1 == len(array):
             self.arrays.whole(WORD + name)
         else:
             self.arrays.check(WORD + name, first, last + 1)
-        # An array is either checked as a whole or by ranges that begin where a term does.
-        self._checked_words.add((name, first))
+        self._checked_words.add((name, first, last))
 
     @cached_property
     def keys(self) -> NDArray[np.int64]:

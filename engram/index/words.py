@@ -8,7 +8,9 @@ segment or tail, in insertion order; which episodes they are is for the caller t
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from dataclasses import dataclass, field
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 
     Tokenize = Callable[[bytes], list[str]]
     """From a text in UTF-8 to its terms as the full-text table keeps them, repeats included."""
+
+    Occurrences = tuple[NDArray[np.uint32], NDArray[np.int64]]
+    """The rows that have something, ascending, and how often each has it."""
 
     Check = Callable[[str, int, int], None]
     """Called with the name of an array and the first and last element that will be read."""
@@ -47,6 +52,11 @@ ARRAYS: Final = Index._fields
 _POSTINGS: Final = ("rows", "frequencies")
 _ASIDE: Final = 255
 """A frequency from which on the number stands aside, as in `invert`."""
+
+_NO_TERM: Final = b"\xff"
+"""No text in UTF-8 has this byte, and none is greater."""
+_ROWS_PER_POSTING: Final = 16
+"""Rows for each posting beyond which sorting the postings costs less than a number per row."""
 
 
 class Postings(NamedTuple):
@@ -110,16 +120,13 @@ class WordSegment:
 
     def postings(self, terms: Sequence[str]) -> Postings:
         """Return where some terms are, without copying; O(log t) steps for each."""
-        self._check_whole(name for name in ARRAYS if name not in _POSTINGS)
-        index = self._index
+        index = self._searchable()
         wanted = [term.encode(errors="surrogateescape") for term in terms]
         numbers = find_terms(index.term_bytes, index.term_ends, wanted)
         ranges = np.stack((index.starts[numbers], index.starts[numbers + 1]), axis=1)
         ranges[numbers < 0] = 0
         for first, end in ranges.tolist():
-            if first < end:
-                for name in _POSTINGS:
-                    self._check(name, first, end - 1)
+            self._check_postings(first, end)
         return Postings(
             index.lengths,
             index.rows,
@@ -129,6 +136,38 @@ class WordSegment:
             ranges,
         )
 
+    def completions(self, beginning: str) -> Occurrences:
+        """Return the rows with any term that begins in some way, and how many each has.
+
+        The terms are sorted, so all their postings are one range. Takes O(log t) steps, and time
+        in the number of postings.
+        """
+        index = self._searchable()
+        least = beginning.encode(errors="surrogateescape")
+        numbers = range(len(index.term_ends))
+        ends = [bisect_left(numbers, one, key=self._term) for one in (least, least + _NO_TERM)]
+        first, end = index.starts[ends].tolist()
+        self._check_postings(first, end)
+        low, high = np.searchsorted(index.large, (first, end))
+        counts = index.frequencies[first:end].astype(np.int64)
+        counts[index.large[low:high] - first] = index.large_frequencies[low:high]
+        return _summed(index.rows[first:end], counts, len(self))
+
+    def _term(self, number: int) -> bytes:
+        index = self._index
+        first = index.term_ends[number - 1] if number else 0
+        return index.term_bytes[first : index.term_ends[number]].tobytes()
+
+    def _searchable(self) -> Index:
+        """Return the arrays after a check of all that finds terms."""
+        self._check_whole(name for name in ARRAYS if name not in _POSTINGS)
+        return self._index
+
+    def _check_postings(self, first: int, end: int) -> None:
+        if first < end:
+            for name in _POSTINGS:
+                self._check(name, first, end - 1)
+
     def _check_whole(self, names: Iterable[str]) -> None:
         for name in names:
             size = len(getattr(self._index, name))
@@ -136,7 +175,7 @@ class WordSegment:
                 self._check(name, 0, size - 1)
 
 
-class _Occurrences:
+class _TermRows:
     """The postings of one term in a tail."""
 
     __slots__ = ("frequencies", "large", "rows")
@@ -160,7 +199,9 @@ class WordTail:
     """
 
     def __init__(self) -> None:
-        self._terms: dict[str, _Occurrences] = {}
+        self._terms: dict[str, _TermRows] = {}
+        # Those that were asked for so far, see `completions`.
+        self._sorted: list[str] = []
         self._lengths = np.empty(0, dtype=np.uint32)
         self._size = 0
 
@@ -183,7 +224,7 @@ class WordTail:
             for term, frequency in counts.items():
                 found = self._terms.get(term)
                 if found is None:
-                    found = self._terms[term] = _Occurrences()
+                    found = self._terms[term] = _TermRows()
                 found.add(self._size, frequency)
             if self._size == len(self._lengths):
                 self._lengths = np.resize(self._lengths, max(64, 2 * self._size))
@@ -213,6 +254,34 @@ class WordTail:
             ranges,
         )
 
+    def completions(self, beginning: str) -> Occurrences:
+        """Return the rows with any term that begins in some way, and how many each has."""
+        if len(self._sorted) < len(self._terms):
+            # What was sorted before takes no time to sort again.
+            self._sorted += islice(self._terms, len(self._sorted), None)
+            self._sorted.sort()
+        later = islice(self._sorted, bisect_left(self._sorted, beginning), None)
+        found = self.postings(list(takewhile(lambda term: term.startswith(beginning), later)))
+        counts = found.frequencies.astype(np.int64)
+        counts[found.large] = found.large_frequencies
+        return _summed(found.rows, counts, self._size)
+
+
+def _summed(rows: NDArray[np.uint32], counts: NDArray[np.int64], size: int) -> Occurrences:
+    """Return each of some rows once, ascending, with the sum of its counts.
+
+    Args:
+        rows: uint32[p], below `size`.
+        counts: int64[p], above 0.
+        size: How many rows there are.
+    """
+    if len(rows) * _ROWS_PER_POSTING < size:
+        distinct, places = np.unique(rows, return_inverse=True)
+        return distinct, np.bincount(places, counts).astype(np.int64)
+    sums = np.bincount(rows, counts, minlength=size)
+    found = np.flatnonzero(sums)
+    return found.astype(np.uint32), sums[found].astype(np.int64)
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -225,8 +294,8 @@ class Part:
         live: bool[n], False where an episode was erased; None where none was.
         allowed: The rows that may be found, if they are live: bool[n], or uint32[m], ascending;
             None for all. A list costs time in its length, a mask in that of the postings.
-        phrases: For the places of a query's terms that are phrases, the rows that have each,
-            uint32[m], ascending, and how often, int64[m].
+        occurrences: For the places of a query's terms that are no single ones but phrases or
+            beginnings, the rows that have each, uint32[m], ascending, and how often, int64[m].
     """
 
     words: WordSegment | WordTail
@@ -234,20 +303,18 @@ class Part:
     tokens: int
     live: NDArray[np.bool_] | None = None
     allowed: NDArray[np.bool_] | NDArray[np.uint32] | None = None
-    phrases: Mapping[int, tuple[NDArray[np.uint32], NDArray[np.int64]]] = field(
-        default_factory=dict
-    )
+    occurrences: Mapping[int, Occurrences] = field(default_factory=dict)
 
     def postings(self, terms: Sequence[str]) -> Postings:
-        """Return where some terms are, phrases included; those make it a copy."""
+        """Return where some terms are, `occurrences` included; those make it a copy."""
         found = self.words.postings(terms)
-        if not self.phrases:
+        if not self.occurrences:
             return found
         rows, frequencies, aside, numbers, ranges = [], [], [], [], []
         size = 0
         for place, (first, end) in enumerate(found.ranges.tolist()):
-            if place in self.phrases:
-                mine, counts = self.phrases[place]
+            if place in self.occurrences:
+                mine, counts = self.occurrences[place]
                 high = np.flatnonzero(counts >= _ASIDE)
                 rows.append(mine)
                 frequencies.append(np.minimum(counts, _ASIDE).astype(np.uint8))
@@ -309,7 +376,7 @@ def rank(
     Args:
         parts: The whole index: how rare a term is, and how long a row, shows over all parts.
         terms: Of the query, in its order; a repeated one counts again. In the place of a phrase
-            stands anything: `Part.phrases` says where it is.
+            stands anything: `Part.occurrences` says where it is.
         k: How many rows at most; at least 1.
 
     Returns:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from engram.config.providers import KEY_VARIABLES
 from engram.llm.chat import ChatAdapter, Request, missing_key, refusal
 from engram.llm.prompts import FACT_OBJECT
 from engram.llm.replies import Reply, token_count
@@ -70,7 +71,7 @@ class AnthropicAdapter(ChatAdapter):
         # The SDK would say so only at the first call, in words about headers.
         if not (client.api_key or client.auth_token or getattr(client, "credentials", None)):
             client.close()
-            raise missing_key(variable="ANTHROPIC_API_KEY")
+            raise missing_key(*KEY_VARIABLES["anthropic"])
         return client
 
     def _send(self, client: Any, request: Request) -> Reply:

@@ -28,7 +28,7 @@ class DeepSeekAdapter(OpenAIAdapter):
         InvalidType: An option has the wrong type.
     """
 
-    _variable = "DEEPSEEK_API_KEY"
+    _provider = "deepseek"
     _keyless = False
 
     def __init__(
@@ -56,7 +56,7 @@ class QwenAdapter(OpenAIAdapter):
         InvalidType: An option has the wrong type.
     """
 
-    _variable = "DASHSCOPE_API_KEY"
+    _provider = "qwen"
     _keyless = False
 
     def __init__(
@@ -87,7 +87,7 @@ class KimiAdapter(OpenAIAdapter):
         InvalidType: An option has the wrong type.
     """
 
-    _variable = "MOONSHOT_API_KEY"
+    _provider = "kimi"
     _keyless = False
 
     def __init__(

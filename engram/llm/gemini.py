@@ -6,6 +6,7 @@ import math
 import os
 from typing import TYPE_CHECKING, Any
 
+from engram.config.providers import KEY_VARIABLES
 from engram.llm.chat import ChatAdapter, Request, missing_key, refusal
 from engram.llm.prompts import FACT_ARRAY
 from engram.llm.replies import Reply, token_count
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GeminiAdapter"]
 
-_VARIABLES = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
+_VARIABLES = KEY_VARIABLES["gemini"]
 # Seconds to wait before the first retry; before each later one twice as long, up to a limit, and
 # a random part more. The other SDKs have these figures built in.
 FIRST_DELAY = 0.5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from engram.config.providers import KEY_VARIABLES
 from engram.llm.chat import ChatAdapter, Request, missing_key, refusal
 from engram.llm.prompts import FACT_OBJECT
 from engram.llm.replies import Reply, token_count
@@ -42,7 +43,7 @@ class OpenAIAdapter(ChatAdapter):
 
     _module = "openai"
     _extra = "openai"
-    _variable: ClassVar[str] = "OPENAI_API_KEY"
+    _provider: ClassVar[str] = "openai"
     _keyless: ClassVar[bool] = True
 
     def __init__(
@@ -57,11 +58,12 @@ class OpenAIAdapter(ChatAdapter):
 
     def _connect(self, sdk: Any) -> Any:
         base_url = self._base_url or os.environ.get("OPENAI_BASE_URL") or None
-        key = self._api_key or os.environ.get(self._variable)
+        [variable] = KEY_VARIABLES[self._provider]
+        key = self._api_key or os.environ.get(variable)
         if not key and base_url and self._keyless:
             key = "none"  # the SDK insists on one; local servers ignore it
         if not key:
-            raise missing_key(self._variable)
+            raise missing_key(variable)
         return sdk.OpenAI(
             api_key=key,
             base_url=base_url,

@@ -7,12 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from engram import arguments
+from engram.config.experience import (
+    OTHER_PROJECT_WEIGHT,
+    RRF_K,
+    SPARSE_WEIGHT,
+    VECTOR_WEIGHT,
+)
 from engram.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_DEEP: Final = 50
+_DEEP: Final = 100
 _DEEP_PER_RESULT: Final = 4
 _CUTS: Final = (3, 5, 10, 20)
 _LARGEST: Final = 1e6
@@ -23,7 +29,8 @@ class Fusion:
     """What a place in each ranking is worth.
 
     A memory scores `vector_weight / (rrf_k + rank)` for its rank by meaning, counted from 1, and
-    `sparse_weight / (rrf_k + rank)` for its rank by words; a ranking that lacks it adds nothing.
+    `sparse_weight / (rrf_k + rank)` for its rank by words. A ranking that lacks it adds nothing,
+    nor does one in which its rank is beyond `depth`: there it is as if it were not ranked at all.
 
     Attributes:
         rrf_k: How slowly a rank loses value; above 0, up to a million.
@@ -33,10 +40,10 @@ class Fusion:
             project is asked for, 0 to 1; with 0 they are left out.
     """
 
-    rrf_k: float = 60.0
-    vector_weight: float = 0.7
-    sparse_weight: float = 0.3
-    other_project_weight: float = 0.5
+    rrf_k: float = RRF_K
+    vector_weight: float = VECTOR_WEIGHT
+    sparse_weight: float = SPARSE_WEIGHT
+    other_project_weight: float = OTHER_PROJECT_WEIGHT
 
     def __post_init__(self) -> None:
         """Refuse what gives no ranking.
@@ -59,7 +66,8 @@ class Fusion:
         """Return how long both rankings must be for an answer of `limit` memories.
 
         What neither of two rankings of this length has cannot be in the answer, even if all that
-        they have is weighted least.
+        they have is weighted least. It is 100 for every limit that
+        needs no more, so that scores do not depend on those.
 
         Args:
             limit: How many are returned.

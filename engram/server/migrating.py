@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
-from engram.errors import EngramError, NotFound
+from engram.errors import EngramError, InvalidArgument, InvalidType
 from engram.experience import ImportedExperience
 from engram.experience.tags import read_tags
 from engram.server.failures import MIGRATION_FAILED, MIGRATION_SOURCE, Failure
@@ -36,10 +37,12 @@ class Migrating:
         return self._migrated(asked, dry_run=True)
 
     def apply(self, asked: Migrate) -> dict[str, object]:
-        """Bring in the memories of this project, or all; those that are there are skipped.
+        """Bring in the memories of this project, or all.
+
+        Those that are there are skipped, and so are damaged ones.
 
         Raises:
-            Failure: There is no such database, or a memory of it cannot be kept: then none is.
+            Failure: There is no such database, or it or the store cannot be read or written.
         """
         return self._migrated(asked, dry_run=bool(asked.dry_run))
 
@@ -48,41 +51,25 @@ class Migrating:
             text = f"migration source not found: {self._source}"
             raise Failure(MIGRATION_SOURCE, text)
         try:
-            rows = read_legacy_memories(self._source)
-            wanted = [row for row in rows if asked.all or row.get("project") in self._names]
-            new = [row for row in wanted if not self._is_there(row["id"])]
-            done = 0 if dry_run else self._import(new)
+            found = read_legacy_memories(self._source, None if asked.all else self._names)
+            records = [one for one in map(_record, found.rows) if one is not None]
+            done = self._memory.import_experiences(records, skip_refused=True, dry_run=dry_run)
         except EngramError as error:
             raise Failure(MIGRATION_FAILED, f"migration failed: {error}") from None
-        without = 0 if asked.all else sum(row.get("project") is None for row in rows)
+        matched = len(found.rows) + found.damaged
+        without = 0 if asked.all else found.without_project
         return {
-            "read": len(rows),
-            "matched": len(wanted),
-            "migrated": done,
-            "skipped_duplicate": len(wanted) - len(new),
+            "read": found.read,
+            "matched": matched,
+            "migrated": 0 if dry_run else done.imported,
+            "skipped_duplicate": done.skipped,
+            "skipped_damaged": matched - done.imported - done.skipped,
             "skipped_null_project": without,
-            "skipped_other_project": len(rows) - len(wanted) - without,
+            "skipped_other_project": found.read - matched - without,
             "dry_run": dry_run,
             "all": bool(asked.all),
             "project_hint": self._hint,
         }
-
-    def _import(self, rows: list[dict[str, Any]]) -> int:
-        experiences = []
-        for number, row in enumerate(rows, 1):
-            try:
-                experiences.append(imported(converted(_complete(row), Record)))
-            except Failure:
-                text = f"migration failed: number {number} of the new memories is damaged"
-                raise Failure(MIGRATION_FAILED, text) from None
-        return self._memory.import_experiences(experiences).imported
-
-    def _is_there(self, memory_id: str) -> bool:
-        try:
-            self._memory.get(memory_id)
-        except NotFound:
-            return False
-        return True
 
 
 def imported(record: Record) -> ImportedExperience:
@@ -95,9 +82,17 @@ def imported(record: Record) -> ImportedExperience:
     return ImportedExperience(**members | {"tags": read_tags(record.tags)})
 
 
-def _complete(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row with what databases of old versions, or damaged rows, have no value for."""
+def _record(row: dict[str, Any]) -> ImportedExperience | None:
+    """Return a row as the engine takes it, None where it is damaged.
+
+    Databases of old versions lack columns, and a score may be no finite number.
+    """
     given = {name: value for name, value in row.items() if value is not None}
     created = given.get("created_at", "")
-    defaults = {"score": 0.0, "used_count": 0, "created_at": created, "updated_at": created}
-    return defaults | given
+    complete = {"score": 0.0, "used_count": 0, "created_at": created, "updated_at": created} | given
+    if complete["score"] in (math.inf, -math.inf):
+        complete["score"] = 0.0
+    try:
+        return imported(converted(complete, Record))
+    except (Failure, InvalidArgument, InvalidType):
+        return None

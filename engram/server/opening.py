@@ -6,21 +6,29 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from engram import llm
-from engram.embedding import resolve
-from engram.errors import EngramError, InvalidArgument, ModelCorrupt, ModelMissing
+from engram.embedding import embed_query, resolve
+from engram.errors import (
+    EngramError,
+    InvalidArgument,
+    MissingExtra,
+    ModelCorrupt,
+    ModelMismatch,
+    ModelMissing,
+)
 from engram.experience import ExperienceMemory
 from engram.server.failures import (
     CONFIG_INVALID,
     DATABASE_UNAVAILABLE,
+    DISPATCH,
     INIT_FAILED,
     INVALID_PROVIDER,
     LEGACY_DATABASE,
-    MIGRATION_FAILED,
     MODEL_MISMATCH,
     Failure,
 )
 from engram.server.refusals import failure_of
-from engram.storage.legacy_memories import is_own_store
+from engram.server.settings import KEY_FILE
+from engram.storage.legacy_memories import is_legacy_database
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +53,8 @@ _DETERMINISTIC: Final = "deterministic"
 
 _BUSY: Final = 10.0
 
+_NO_KEY: Final = "none"
+
 _LOG = logging.getLogger("engram.server")
 
 
@@ -54,21 +64,70 @@ def opened(settings: ServerSettings, clock: Callable[[], datetime]) -> Experienc
     Raises:
         Failure: It cannot be opened as the settings say, or another database would be left behind.
     """
-    if settings.left_behind is not None and not is_own_store(settings.left_behind):
+    if settings.left_behind is not None and is_legacy_database(settings.left_behind):
         text = (
             f"legacy global database detected at {settings.left_behind}: set ENGRAM_DB_PATH to"
             f" {settings.store_path} to begin a store there, and call memory_migrate_apply"
         )
         raise Failure(LEGACY_DATABASE, text)
-    embedder = _embedder(settings.embedding)
-    memory = _open(settings, embedder, clock)
+    named = _named(settings.embedding)
+    memory = _open(settings, named, clock)
     try:
-        _check_model(settings.embedding, memory.model())
+        stored = memory.model()
+        _check_model(settings.embedding, stored)
+        if named is None:
+            _tried(settings.embedding, stored)
     except BaseException:
         memory.close()
         raise
     memory.use_models(settings.models_path)
     return memory
+
+
+def embedder_of(embedding: Embedding, stored: StoredModel | None) -> Embedder:
+    """Return the embedder in force, when it has embedded a text.
+
+    Args:
+        embedding: What the settings say; without a model it is the store's.
+        stored: The model whose vectors the store holds.
+
+    Raises:
+        ModelMissing: It is not on this machine.
+        ModelCorrupt: It is, and cannot be used.
+        ModelMismatch: The store's is one that only programs have.
+        EngramError: As `resolve` says.
+    """
+    name = _DETERMINISTIC if embedding.provider == _DETERMINISTIC else embedding.model or None
+    if name is None and stored is not None and stored.name is None:
+        message = "the store holds vectors of an embedder that a program passed as embedder="
+        raise ModelMismatch(message, "`engram reembed` gives it others")
+    found = resolve(name, stored=None if stored is None else stored.name)
+    try:
+        # What the registry does not know is read from the files, too.
+        assert found.fingerprint  # noqa: S101
+        embed_query(found, "Is there anybody?")
+    except (ModelMissing, ModelCorrupt):
+        raise
+    except Exception as error:
+        message = f"the embedding model cannot be used ({type(error).__name__})"
+        raise ModelCorrupt(message, "get it again, or choose another") from error
+    return found
+
+
+def _tried(embedding: Embedding, stored: StoredModel | None) -> Embedder:
+    """Return the embedder in force, or the reason why the server cannot start.
+
+    Raises:
+        Failure: It cannot be used, or has other dimensions than the settings say.
+    """
+    try:
+        found = embedder_of(embedding, stored)
+    except (ModelMissing, ModelCorrupt, MissingExtra) as error:
+        raise Failure(INVALID_PROVIDER, f"invalid provider: {error}") from None
+    except EngramError as error:
+        raise _start_failure(error) from None
+    _check_dimension(embedding, found.dim)
+    return found
 
 
 def _open(
@@ -88,37 +147,37 @@ def _open(
         )
     except OSError as error:
         if isinstance(error, EngramError):
-            raise
+            raise _start_failure(error) from None
         text = f"init failed: the folder of the store cannot be made: {error.strerror}"
         raise Failure(INIT_FAILED, text) from None
     except EngramError as error:
-        failure = failure_of(error)
-        if failure.code in (MODEL_MISMATCH, DATABASE_UNAVAILABLE):
-            raise failure from None
-        raise Failure(MIGRATION_FAILED, f"migration failed: {error}") from None
+        raise _start_failure(error) from None
 
 
-def _embedder(embedding: Embedding) -> Embedder | None:
+def _start_failure(error: EngramError) -> Failure:
+    """Return why the server cannot start."""
+    failure = failure_of(error)
+    if failure.code in (MODEL_MISMATCH, DATABASE_UNAVAILABLE):
+        return failure
+    if failure.code == DISPATCH:
+        return Failure(CONFIG_INVALID, f"invalid configuration: {error}")
+    said = str(error).replace("as key=", f"in a file that {KEY_FILE} names")
+    return Failure(INIT_FAILED, f"init failed: {said}")
+
+
+def _named(embedding: Embedding) -> Embedder | None:
     """Return the embedder that the settings name; None follows the store.
 
     Raises:
-        Failure: It is not on this machine, or has other dimensions than the settings say.
+        Failure: It cannot be used, or has other dimensions than the settings say.
     """
-    name = embedding.model or None
     if embedding.provider == _DETERMINISTIC:
-        if name not in (None, _DETERMINISTIC):
+        if embedding.model not in ("", _DETERMINISTIC):
             text = "invalid configuration: embedding.model is not of the provider deterministic"
             raise Failure(CONFIG_INVALID, text)
-        name = _DETERMINISTIC
-    if name is None:
+    elif not embedding.model:
         return None
-    try:
-        found = resolve(name)
-    except (ModelMissing, ModelCorrupt) as error:
-        raise Failure(INVALID_PROVIDER, f"invalid provider: {error}") from None
-    if embedding.dimension:
-        _check_dimension(embedding, found.dim)
-    return found
+    return _tried(embedding, None)
 
 
 def _check_model(embedding: Embedding, stored: StoredModel | None) -> None:
@@ -163,6 +222,8 @@ def language_model(settings: ServerSettings) -> LLMAdapter | None:
         options["api_key"] = chosen.api_key
     if chosen.provider == "ollama":
         options["base_url"] = f"{settings.ollama_host.rstrip('/')}/v1"
+        # Or the adapter would send it the key of OpenAI.
+        options.setdefault("api_key", _NO_KEY)
     try:
         return _ADAPTERS[chosen.provider](**options)
     except InvalidArgument as error:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from engram.paths import expanded
+from engram.paths import at_home, expanded
 from engram.server.failures import INIT_FAILED, NO_PROJECT, SOCKET, Failure
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _STORE: Final = "ENGRAM_DB_PATH"
 
 def home(environ: Mapping[str, str]) -> Path:
     """Return the user's home."""
-    return Path(environ.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111 - never raises
+    return Path(environ.get("HOME") or at_home("~"))
 
 
 def find_root(environ: Mapping[str, str], cwd: Path) -> Path:
@@ -56,7 +56,7 @@ def find_root(environ: Mapping[str, str], cwd: Path) -> Path:
 def store_path(environ: Mapping[str, str], cwd: Path, root: Path) -> Path:
     """Return where the project's store is, or is to be made."""
     given = environ.get(_STORE)
-    return cwd / given if given else root / FOLDER / STORE
+    return expanded(given, home=home(environ), folder=cwd) if given else root / FOLDER / STORE
 
 
 def socket_path(environ: Mapping[str, str], cwd: Path, root: Path, configured: str) -> Path:
@@ -66,20 +66,18 @@ def socket_path(environ: Mapping[str, str], cwd: Path, root: Path, configured: s
         environ: `ENGRAM_SOCKET_PATH` comes first.
         cwd: Where a relative path of the environment begins.
         root: Of the project; the socket is in its folder `.engram` if there is one.
-        configured: Where it is otherwise, "~" being the home; blank: nowhere.
+        configured: Where it is otherwise; a relative path begins at the root. Blank: nowhere.
 
     Raises:
         Failure: It would be nowhere, or its path is longer than a socket's may be.
     """
     given = environ.get(_SOCKET)
     if given:
-        path = cwd / given
+        path = expanded(given, home=home(environ), folder=cwd)
     elif _is_folder(root / FOLDER):
         path = root / FOLDER / "engram.sock"
-    elif configured.startswith("~/"):
-        path = home(environ) / configured[2:]
     elif configured.strip():
-        path = expanded(configured)
+        path = expanded(configured, home=home(environ), folder=root)
     else:
         text = f"socket error: the project has no folder {FOLDER}, and no socket_path is set"
         raise Failure(SOCKET, text)
@@ -93,9 +91,9 @@ def socket_path(environ: Mapping[str, str], cwd: Path, root: Path, configured: s
 
 
 def left_behind(environ: Mapping[str, str], root: Path) -> Path | None:
-    """Return the user's own database that a server would leave unseen, None where none is.
+    """Return the file that may be a database which a server would leave unseen; None for none.
 
-    It is one in the home, where the project has none and none is named by `ENGRAM_DB_PATH`: the
+    It is in the home, where the project has none and none is named by `ENGRAM_DB_PATH`: the
     reference server kept all projects together there.
     """
     path = legacy_path(environ)

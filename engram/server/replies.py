@@ -65,6 +65,12 @@ def found(result: Found) -> dict[str, object]:
     }
 
 
+def recommendations(runs: Iterable[TrainingRun]) -> dict[str, object]:
+    """Return what the newest run of the trainer recommends; nothing for none."""
+    newest = training(runs) or {"recommendation_count": 0, "recommendations": []}
+    return {name: newest[name] for name in ("recommendation_count", "recommendations")}
+
+
 def insights(listed: Iterable[Experience]) -> dict[str, object]:
     """Return a list of insights."""
     records = [record(one) for one in listed]

@@ -10,6 +10,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from engram.config import experience
 from engram.config.fields import RULE, Rule, check, setting
 from engram.errors import InvalidSettings
 
@@ -85,7 +86,12 @@ class LanguageModel(Section):
         "none", f"Who answers: {', '.join(LLM_PROVIDERS)}.", nonblank=True, used=True
     )
     model: str = setting("", "Its model; left out: the adapter's default.", used=True)
-    api_key: str = setting("", "The provider's key.", secret=True, used=True)
+    api_key: str = setting(
+        "",
+        "The provider's key; of no effect where the same file names no provider.",
+        secret=True,
+        used=True,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,7 +100,9 @@ class Process(Section):
 
     name: ClassVar[str] = "server"
     socket_path: str = setting(
-        "", "The socket of a project that has no folder `.engram`; `~/` is your home.", used=True
+        "",
+        "The socket of a project that has no folder `.engram`; `~/` is your home.",
+        used=True,
     )
     reindex_interval_secs: int = setting(
         3600,
@@ -135,13 +143,21 @@ class Consolidation(Section):
 
     name: ClassVar[str] = "consolidation"
     stale_days: int = setting(
-        90, "Days after which an unused memory is stale.", minimum=0, maximum=3650, used=True
+        experience.STALE_DAYS,
+        "Days after which an unused memory is stale.",
+        minimum=0,
+        maximum=3650,
+        used=True,
     )
     min_score: float = setting(
-        0.3, "Stale ones have a lower score.", minimum=0, maximum=1, used=True
+        experience.MIN_SCORE, "Stale ones have a lower score.", minimum=0, maximum=1, used=True
     )
     similarity: float = setting(
-        0.9, "Cosine that all three texts of duplicates reach.", minimum=0, maximum=1, used=True
+        experience.SIMILARITY,
+        "Cosine that all three texts of duplicates reach.",
+        minimum=0,
+        maximum=1,
+        used=True,
     )
     fts_similarity_floor: float = setting(
         0.0, "Only reported: duplicates are found by meaning, not by a shared word.", minimum=0
@@ -154,7 +170,7 @@ class Deduplication(Section):
 
     name: ClassVar[str] = "deduplication"
     threshold: float = setting(
-        0.95,
+        experience.SAME_FROM,
         "Cosine that all three texts exceed where two memories are the same.",
         above=0,
         maximum=1,
@@ -168,16 +184,28 @@ class Search(Section):
 
     name: ClassVar[str] = "search"
     rrf_k: int = setting(
-        60, "Larger values make ranks count less.", minimum=1, maximum=1_000_000, used=True
+        experience.RRF_K,
+        "Larger values make ranks count less.",
+        minimum=1,
+        maximum=1_000_000,
+        used=True,
     )
     vector_weight: float = setting(
-        0.7, "Weight of the ranking by meaning.", minimum=0, maximum=1_000_000, used=True
+        experience.VECTOR_WEIGHT,
+        "Weight of the ranking by meaning.",
+        minimum=0,
+        maximum=1_000_000,
+        used=True,
     )
     sparse_weight: float = setting(
-        0.3, "Weight of the ranking by words.", minimum=0, maximum=1_000_000, used=True
+        experience.SPARSE_WEIGHT,
+        "Weight of the ranking by words.",
+        minimum=0,
+        maximum=1_000_000,
+        used=True,
     )
     other_project_weight: float = setting(
-        0.5,
+        experience.OTHER_PROJECT_WEIGHT,
         "Factor for memories of other projects than the one asked for; 0 leaves them out.",
         minimum=0,
         maximum=1,
@@ -197,16 +225,23 @@ class Trainer(Section):
 
     name: ClassVar[str] = "trainer"
     trainer_binary: str = setting(
-        "engram-trainer",
+        experience.TRAINER_PROGRAM,
         "A program on the PATH, or its path; `~/` is your home.",
         nonblank=True,
         used=True,
     )
     trainer_timeout_secs: int = setting(
-        300, "Seconds after which it is ended.", minimum=1, maximum=86_400, used=True
+        experience.TRAINER_SECONDS,
+        "Seconds after which it is ended.",
+        minimum=1,
+        maximum=86_400,
+        used=True,
     )
     models_path: str = setting(
-        "~/.engram/models", "Where it writes models; `~/` is your home.", nonblank=True, used=True
+        "~/.engram/models",
+        "Where it writes models, those of each store in a folder of its own; `~/` is your home.",
+        nonblank=True,
+        used=True,
     )
 
 

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from engram.config.experience import LOG_LIMIT
 from engram.errors import EngramError, InvalidArgument, InvalidType, NotFound
 from engram.experience.tags import read_tags
+from engram.experience.waiting import TRIES
 from engram.retrieval.fusion import Fusion
 from engram.server import replies
 from engram.server.failures import (
     CONFIG_READ_ONLY,
-    EMBEDDING_UNAVAILABLE,
+    DISPATCH,
     IMPORT_FAILED,
     IMPORT_VERSION,
     NOT_FOUND,
     Failure,
 )
-from engram.server.methods import One, Records, checked, converted, refused
+from engram.server.methods import One, Records, checked, converted, is_long, refused
 from engram.server.migrating import Migrating, imported
-from engram.server.opening import opened
+from engram.server.opening import embedder_of, opened
+from engram.server.presence import Presence
 from engram.server.refusals import failure_of
 from engram.server.status import configuration, hints
 from engram.storage.experiences import wire_time
@@ -40,15 +43,15 @@ if TYPE_CHECKING:
         Params,
         Search,
         Store,
+        TrainList,
         Undo,
     )
     from engram.server.settings import ServerSettings
 
-DEFAULT_LIMIT: Final = 10
-"""Results of a search that does not say how many."""
+FIRST_RECOMMENDATIONS: Final = 20
+"""Those of the last run of the trainer that the status has."""
 
-_LOG_LIMIT: Final = 50
-_LARGEST: Final = 2**31 - 1
+_LARGEST: Final = 2**63 - 1
 _SLICE: Final = 64
 
 
@@ -69,6 +72,7 @@ class Service:
         self._settings = settings
         self._clock = clock
         self._memory = opened(settings, clock)
+        self._file = Presence(settings.store_path)
         self._migrating = Migrating(self._memory, settings)
         search = settings.search
         self._fusion = Fusion(
@@ -119,20 +123,27 @@ class Service:
         """
         asked = checked(method, params)
         try:
-            return self._calls[method](asked)
+            with self._file.required():
+                return self._calls[method](asked)
         except NotFound:
             raise Failure(NOT_FOUND, f"not found: {_named(asked)}") from None
         except EngramError as error:
             raise failure_of(error) from None
 
+    def is_long(self, method: str, params: object) -> bool:
+        """Return whether a request may take long."""
+        return is_long(method, params, asks=self._settings.llm.provider != "none")
+
     def background(self) -> None:
         """Do one bounded round of upkeep: embed waiting texts, let go of old feedback.
 
         Raises:
+            Failure: The store's file is not there any more.
             EngramError: Texts still cannot be embedded, or the store cannot be written.
         """
-        self._memory.prune_feedback()
-        self._memory.embed_waiting(_SLICE)
+        with self._file.required():
+            self._memory.prune_feedback()
+            self._memory.embed_waiting(_SLICE)
 
     def close(self) -> None:
         """Let go of the store; closing twice is harmless."""
@@ -152,14 +163,15 @@ class Service:
         )
 
     def _search(self, asked: Search) -> dict[str, object]:
-        limit = DEFAULT_LIMIT if asked.limit is None else min(asked.limit, _LARGEST)
+        named = asked.memory_type
         return replies.found(
             self._memory.search(
                 asked.query,
-                limit=limit,
+                limit=_bounded(asked.limit),
                 mode=asked.mode,
                 project=asked.project,
                 tags=asked.tags,
+                memory_types=[named] if isinstance(named, str) else named,
                 fusion=self._fusion,
             )
         )
@@ -177,7 +189,9 @@ class Service:
         said: dict[str, object] = replies.plain(status)
         return said | {
             "hints": hints(status, self._settings),
-            "training": replies.training(self._memory.training_runs(1)),
+            "training": replies.training(
+                self._memory.training_runs(1, recommendations=FIRST_RECOMMENDATIONS)
+            ),
         }
 
     def _config(self, asked: Config) -> dict[str, object]:
@@ -235,8 +249,8 @@ class Service:
         }
 
     def _log(self, asked: Log) -> dict[str, object]:
-        limit = _LOG_LIMIT if asked.limit is None else min(asked.limit, _LARGEST)
-        steps = replies.plain(self._memory.consolidation_log(limit))
+        limit = _bounded(asked.limit)
+        steps = replies.plain(self._memory.consolidation_log(LOG_LIMIT if limit is None else limit))
         return {"log": steps, "count": len(steps)}
 
     def _undo(self, asked: Undo) -> dict[str, object]:
@@ -250,8 +264,13 @@ class Service:
         )
         return {"generated": done.generated, "messages_parsed": done.messages_parsed}
 
-    def _insight_list(self, asked: Params) -> dict[str, object]:
-        return replies.insights(self._memory.insights())
+    def _insight_list(self, asked: TrainList | Insights) -> dict[str, object]:
+        said = replies.insights(self._memory.insights())
+        if asked.recommendations:
+            limit = _bounded(asked.limit)
+            most = _LARGEST if limit is None else limit
+            said |= replies.recommendations(self._memory.training_runs(1, recommendations=most))
+        return said
 
     def _insight_delete(self, asked: One) -> dict[str, object]:
         self._memory.delete_insight(asked.id)
@@ -273,22 +292,40 @@ class Service:
 
     def _reembed(self, asked: NoParams) -> dict[str, object]:
         """Embed what waits: what is embedded already would get the same vectors again."""
-        try:
-            while self._memory.embed_waiting(_SLICE):
-                pass
-        except EngramError as error:
-            if failure_of(error).code != EMBEDDING_UNAVAILABLE:
-                raise
-        status = self._memory.status()
-        total = status.memory_count
-        failed = min(status.waiting, total)
+        self._embed_all()
+        done = self._memory.embedded()
         model = self._memory.model()
         return {
-            "total": total,
-            "succeeded": total - failed,
-            "failed": failed,
+            "total": done.total,
+            "succeeded": done.total - done.waiting,
+            "failed": done.waiting,
             "model": None if model is None else model.name or model.fingerprint,
         }
+
+    def _embed_all(self) -> None:
+        """Embed what waits, but for texts that the embedder refuses.
+
+        Raises:
+            EngramError: It cannot be used, or the store cannot be written.
+        """
+        untried: int | None = None
+        while untried is None or untried > 0:
+            try:
+                if not self._memory.embed_waiting(_SLICE):
+                    return
+            except Exception as error:
+                # An embedder raises anything, and arguments that are refused are its own here.
+                if isinstance(error, EngramError) and failure_of(error).code != DISPATCH:
+                    raise
+                # Either it embeds nothing any more, or just not the texts that it was given.
+                embedder_of(self._settings.embedding, self._memory.model())
+                untried = self._memory.status().waiting if untried is None else untried
+                untried -= TRIES
+
+
+def _bounded(limit: int | None) -> int | None:
+    """Return how many are asked for; more than any store has are all."""
+    return None if limit is None else min(limit, _LARGEST)
 
 
 def _named(asked: Params) -> str:

@@ -1,15 +1,22 @@
-"""Where the server's settings come from: the environment before the project before the user."""
+"""Where the server's settings come from: the environment before the project before the user.
+
+That order holds for every setting, keys among them.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import logging
+import os
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from engram.config.providers import KEY_VARIABLES
 from engram.errors import InvalidArgument, InvalidSettings
 from engram.key_files import others_may_open, passphrase_in
+from engram.paths import at_home, expanded
 from engram.server import document, project
 from engram.server.failures import (
     CONFIG_INVALID,
@@ -48,17 +55,20 @@ VARIABLES: Final = {
 }
 """The settings that the environment may set; an empty variable sets nothing."""
 
-_KEY_VARIABLES: Final = {
-    "none": ("ENGRAM_OPENAI_API_KEY",),
-    "openai": ("ENGRAM_OPENAI_API_KEY", "OPENAI_API_KEY"),
-    "anthropic": ("ANTHROPIC_API_KEY",),
-    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-    "deepseek": ("DEEPSEEK_API_KEY",),
-    "qwen": ("DASHSCOPE_API_KEY",),
-    "kimi": ("MOONSHOT_API_KEY",),
-}
-_PERSONAL: Final = ("embedding.api_key", "llm.api_key", "trainer.trainer_binary")
-_KEY_FILE: Final = "ENGRAM_KEY_FILE"
+PERSONAL: Final = (
+    "embedding.api_key",
+    "llm.provider",
+    "llm.model",
+    "llm.api_key",
+    "trainer.trainer_binary",
+    "trainer.models_path",
+)
+"""What a project's file may not set: keys, who is sent texts, what is run and what is loaded."""
+
+_OWN_KEY: Final = "ENGRAM_OPENAI_API_KEY"
+"""Before the variable that others read too."""
+
+KEY_FILE: Final = "ENGRAM_KEY_FILE"
 _OLLAMA: Final = "ENGRAM_OLLAMA_HOST"
 _LOCAL_OLLAMA: Final = "http://localhost:11434"
 _INTEGER: Final = re.compile(r"[0-9]{1,18}")
@@ -101,17 +111,18 @@ class ServerSettings:
 
     @property
     def models_path(self) -> Path:
-        """The folder that the trainer writes models to."""
-        return self._below_home(self.trainer.models_path)
+        """The folder that the trainer writes this store's models to, and searches read them from.
+
+        Each store has its own: what one project taught changes no other's answers.
+        """
+        store = os.fsencode(os.path.realpath(self.store_path))
+        below = hashlib.blake2b(store, digest_size=8).hexdigest()
+        return expanded(self.trainer.models_path, home=self.home, folder=self.root) / below
 
     @property
     def trainer_binary(self) -> str:
         """The trainer's program, as it is to be looked for."""
-        given = self.trainer.trainer_binary
-        return str(self._below_home(given)) if given.startswith("~/") else given
-
-    def _below_home(self, path: str) -> Path:
-        return self.home / path[2:] if path.startswith("~/") else self.root / path
+        return at_home(self.trainer.trainer_binary, self.home)
 
 
 def load(environ: Mapping[str, str], cwd: Path, file: Path | None = None) -> ServerSettings:
@@ -128,20 +139,22 @@ def load(environ: Mapping[str, str], cwd: Path, file: Path | None = None) -> Ser
     """
     root = project.find_root(environ, cwd)
     values: dict[str, object] = {}
-    for path, trusted in _files(environ, root, None if file is None else cwd / file):
+    home = project.home(environ)
+    named = None if file is None else expanded(file, home=home, folder=cwd)
+    for path, trusted in _files(root, home, named):
         values |= _read(path, trusted=trusted)
     sections = _sections(values | _from_environment(environ))
     llm: Any = sections["llm"]
     process: Any = sections["server"]
     _check_providers(sections)
-    if not llm.api_key:
-        keys = (environ.get(name) for name in _KEY_VARIABLES.get(llm.provider, ()))
-        sections["llm"] = dataclasses.replace(llm, api_key=next(filter(None, keys), ""))
+    key = _provider_key(environ, llm.provider)
+    if key:
+        sections["llm"] = dataclasses.replace(llm, api_key=key)
     return ServerSettings(
         root=root,
         socket_path=project.socket_path(environ, cwd, root, process.socket_path),
         store_path=project.store_path(environ, cwd, root),
-        home=project.home(environ),
+        home=home,
         legacy_path=project.legacy_path(environ),
         left_behind=project.left_behind(environ, root),
         key=_key(environ, cwd),
@@ -150,16 +163,14 @@ def load(environ: Mapping[str, str], cwd: Path, file: Path | None = None) -> Ser
     )
 
 
-def _files(
-    environ: Mapping[str, str], root: Path, file: Path | None
-) -> Iterator[tuple[Path, bool]]:
-    """Yield the files to read, later ones first; and whether they may hold secrets."""
+def _files(root: Path, home: Path, file: Path | None) -> Iterator[tuple[Path, bool]]:
+    """Yield the files to read, those that count for more last; and whether they are the user's."""
     if file is not None:
         if not file.is_file():
             raise Failure(CONFIG_NOT_FOUND, "config not found")
         yield file, True
         return
-    own = project.home(environ) / project.FOLDER / document.FILE
+    own = home / project.FOLDER / document.FILE
     shared = root / project.FOLDER / document.FILE
     if own.is_file():
         yield own, True
@@ -168,17 +179,54 @@ def _files(
 
 
 def _read(path: Path, *, trusted: bool) -> dict[str, object]:
-    """Return what a file sets.
+    """Return what a file sets; a key only with the provider that it is for.
 
-    A project's file may come with somebody's repository: it sets no key, and names no program.
+    Raises:
+        Failure: It cannot be read, or a project's file sets what is the user's to say.
     """
     values = document.read(path)
-    personal = next((name for name in values if name in _PERSONAL), None)
-    if personal is not None and not trusted:
-        place = f"~/{project.FOLDER}/{document.FILE}"
-        text = f"invalid configuration: {personal} belongs in {place} or the environment"
-        raise Failure(CONFIG_INVALID, text)
+    if not trusted:
+        _check_foreign(values)
+    if "llm.provider" not in values:
+        # It is for a provider that nobody names, and not for whichever is named elsewhere.
+        values.pop("llm.api_key", None)
     return values
+
+
+def _check_foreign(values: Mapping[str, object]) -> None:
+    """Refuse what a file that may come with somebody's repository has no say in.
+
+    Raises:
+        Failure: It sets one of `PERSONAL`, or names a model by a folder.
+    """
+    place = f"~/{project.FOLDER}/{document.FILE}"
+    personal = next((name for name in values if name in PERSONAL), None)
+    if personal is not None:
+        text = f"invalid configuration: {personal} belongs in {place}, not in a project's file"
+        raise Failure(CONFIG_INVALID, text)
+    model = values.get("embedding.model")
+    if isinstance(model, str) and model and not _is_known(model):
+        text = (
+            "invalid configuration: embedding.model of a project's file must be a model's full or"
+            f" short name; a folder belongs in {place} or the environment"
+        )
+        raise Failure(CONFIG_INVALID, text)
+
+
+def _is_known(model: str) -> bool:
+    # Heavy, and most projects name no model.
+    from engram.embedding.deterministic import DETERMINISTIC  # noqa: PLC0415
+    from engram.embedding.registry import registered  # noqa: PLC0415
+
+    return model == DETERMINISTIC or registered(model) is not None
+
+
+def _provider_key(environ: Mapping[str, str], provider: str) -> str:
+    """Return the key that the environment has for a provider, and for no other; "" for none."""
+    variables = KEY_VARIABLES.get(provider, ())
+    if provider in ("openai", "none"):
+        variables = (_OWN_KEY, *variables)
+    return next(filter(None, map(environ.get, variables)), "")
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, object]:
@@ -226,18 +274,18 @@ def _address(host: str) -> str:
 
 def _key(environ: Mapping[str, str], cwd: Path) -> str | None:
     """Return the passphrase in the file that the environment names."""
-    file = environ.get(_KEY_FILE)
+    file = environ.get(KEY_FILE)
     if not file:
         return None
-    path = cwd / file
+    path = expanded(file, home=project.home(environ), folder=cwd)
     try:
         key = passphrase_in(path)
         if others_may_open(path):
-            _LOG.warning("others may open the file of %s: chmod 600", _KEY_FILE)
+            _LOG.warning("others may open the file of %s: chmod 600", KEY_FILE)
     except OSError as error:
         problem = f"cannot be read: {error.strerror}"
     except InvalidArgument:
         problem = "holds no passphrase in UTF-8"
     else:
         return key
-    raise Failure(CONFIG_INVALID, f"invalid configuration: the file of {_KEY_FILE} {problem}")
+    raise Failure(CONFIG_INVALID, f"invalid configuration: the file of {KEY_FILE} {problem}")

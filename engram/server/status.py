@@ -34,7 +34,7 @@ def hints(status: ExperienceStatus, settings: ServerSettings) -> list[str]:
                 f"{settings.models_path} holds no models: install engram-embedded[train] and call"
                 " memory_train_generate"
             )
-        elif newest < settings.store_path.stat().st_mtime:
+        elif newest < (_changed(settings.store_path) or 0.0):
             said.append("the models are older than the store: call memory_train_generate")
     if status.pending_judgments > MANY_UNJUDGED:
         said.append(
@@ -87,6 +87,15 @@ def _section(section: Any) -> dict[str, object]:
 
 def _newest_model(folder: Path) -> float | None:
     try:
-        return max((file.stat().st_mtime for file in folder.glob("*.onnx")), default=None)
+        changes = [_changed(file) for file in folder.glob("*.onnx")]
+    except OSError:
+        return None
+    return max((at for at in changes if at is not None), default=None)
+
+
+def _changed(file: Path) -> float | None:
+    """Return when a file was last written, None where it is gone or out of reach."""
+    try:
+        return file.stat().st_mtime
     except OSError:
         return None

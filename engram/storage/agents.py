@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from engram.storage.connection import Connection
+
+OWNED: Final = (
+    "iif(:agent IS NULL, {0}.agent IS NULL, {0}.agent = (SELECT id FROM agent WHERE name = :agent))"
+)
+"""SQL over a row: whether it is :agent's own, or with NULL nobody's. An agent that never wrote has
+no key, and owns nothing."""
 
 
 class Agents:

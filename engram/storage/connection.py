@@ -114,12 +114,18 @@ class Connection:
         """Whether the file is under a key."""
         return self._secret is not None
 
+    @property
+    def secret(self) -> bytes | None:
+        """The passphrase that the file is under; None where it is not encrypted."""
+        return self._secret
+
     def _open(self) -> None:
         # A store in memory has no other connection to be copied with.
         flags = WITH_URIS if self.in_memory else READ_WRITE if self._create else EXISTING
         # SQLite takes names in UTF-8, whatever the locale says that Python reads them in.
         name = os.fsencode(self.path).decode(errors="surrogateescape")
         self._connection = apsw.Connection(name, flags=flags)
+        self._idle: list[apsw.Cursor] = []
         self._counts = False
         try:
             self._connection.set_busy_timeout(int(self._busy_timeout * 1000))
@@ -169,7 +175,13 @@ class Connection:
 
     def executemany(self, sql: str, bindings: Iterable[Any]) -> None:
         """Run one statement for each set of bindings, inside the caller's transaction."""
-        self._connection.executemany(sql, bindings)
+        # Kept: APSW never lets go of one during which another cursor ended, see `_let_go`, and
+        # bindings are often rows. Making the bindings may come here again.
+        cursor = self._idle.pop() if self._idle else self._connection.cursor()
+        try:
+            cursor.executemany(sql, bindings)
+        finally:
+            self._idle.append(cursor)
 
     def tokenizer(self, name: str, arguments: list[str]) -> Callable[[bytes], list[str]]:
         """Return one of FTS5's tokenizers, from UTF-8 to terms; for the caller's transaction."""
@@ -255,14 +267,14 @@ class Connection:
                 self._connection.set_busy_timeout(int(self._busy_timeout * 1000))
 
     def _let_go(self) -> None:
-        """Close what was read in part: it would hold the snapshot of a transaction that is over.
+        """Close the cursors that are left: APSW 3.54 keeps one for ever during which another ended.
 
-        APSW 3.54 keeps a cursor for ever that was open while another statement ran, so dropping it
-        is not enough: later writes would fail, and later reads show the old commit.
+        What was read in part would hold the snapshot of a transaction that is over: later writes
+        would fail, and later reads show the old commit. And the end of any cursor takes time in
+        the number of those that are not closed.
         """
-        if self._connection.txn_state() != apsw.SQLITE_TXN_NONE:
-            for cursor in self._cursors:
-                cursor.close(force=True)
+        for cursor in self._cursors:
+            cursor.close(force=True)
         self._cursors.clear()
 
     def checkpoint(self) -> bool:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from engram.storage import uids
 from engram.storage.experiences import ARCHIVED, INSIGHT, SUPERSEDED, parts_of, wire_time
 from engram.storage.lifecycle import FORGET, RESTORE, Found, status_given
+from engram.storage.merged_tags import ADDED
 from engram.storage.standing import INELIGIBLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from engram.storage.connection import Connection
-    from engram.storage.labels import Labels
     from engram.storage.lifecycle import Lifecycle
+    from engram.storage.merged_tags import Brought, MergedTags
 
 Action = Literal["merge", "archive", "delete"]
 
@@ -35,7 +34,9 @@ _ROW = (
 _STEP = (
     "SELECT s.id, s.uid, r.uid, s.action, s.memories, s.reason, s.performed_by, s.before, s.at,"
     " s.undone_at IS NOT NULL"
-    " FROM consolidation_step AS s JOIN consolidation AS r ON r.id = s.run"
+    " FROM consolidation_step AS s CROSS JOIN consolidation AS r ON r.id = s.run"
+    " CROSS JOIN episode AS e ON e.uid = stored_id(s.memories ->> '$[#-1]')"
+    " WHERE (:agent IS NULL OR e.agent = (SELECT id FROM agent WHERE name = :agent))"
 )
 _HISTORY: Final = {"merge": status_given(SUPERSEDED), "archive": status_given(ARCHIVED)}
 """What the history of a memory calls an action; a deletion is `FORGET` there."""
@@ -119,21 +120,13 @@ class Consolidations:
     Args:
         connection: The store's connection.
         lifecycle: Hides memories and shows them again.
-        labels: The store's labels.
-        retag: Replaces an episode's tags, given its key, the tags and the time.
+        tags: Gives survivors their tags and takes them back.
     """
 
-    def __init__(
-        self,
-        connection: Connection,
-        lifecycle: Lifecycle,
-        labels: Labels,
-        retag: Callable[[int, Sequence[str], int], None],
-    ) -> None:
+    def __init__(self, connection: Connection, lifecycle: Lifecycle, tags: MergedTags) -> None:
         self._connection = connection
         self._lifecycle = lifecycle
-        self._labels = labels
-        self._retag = retag
+        self._tags = tags
 
     def candidates(
         self, agent: str | None, after: int, limit: int
@@ -179,19 +172,24 @@ class Consolidations:
         [uid] = uids.following(newest, at, 1)
         return uid
 
-    def merge(self, run: Run, survivor: Candidate, absorbed: Candidate, reason: str) -> None:
-        """Hide an experience behind another one, which gets its tags."""
-        labels = self._labels.of(np.array(sorted((survivor.key, absorbed.key)), dtype=np.int64))
-        kept, given = (labels.get(one.key, ([], []))[1] for one in (survivor, absorbed))
-        added = [tag for tag in dict.fromkeys(given) if tag not in kept]
-        if added:
-            self._retag(survivor.key, [*kept, *added], run.at)
-        self._connection.execute(
-            "UPDATE experience SET superseded_by = ? WHERE episode = ?",
-            (uids.to_stored(survivor.id), absorbed.key),
-        )
-        ids = [survivor.id, absorbed.id]
-        self._hide(run, "merge", ids, absorbed, reason, {"status": SUPERSEDED}, {"added": added})
+    def merge(
+        self, run: Run, survivor: Candidate, absorbed: Sequence[tuple[Candidate, str]]
+    ) -> None:
+        """Hide experiences behind another one, which gets their tags.
+
+        Args:
+            run: The run.
+            survivor: The other one.
+            absorbed: Those that are hidden, each with the reason.
+        """
+        brought = self._tags.give(survivor.key, [one.key for one, _ in absorbed], run.at)
+        successor = uids.to_stored(survivor.id)
+        for (one, reason), added in zip(absorbed, brought, strict=True):
+            self._connection.execute(
+                "UPDATE experience SET superseded_by = ? WHERE episode = ?", (successor, one.key)
+            )
+            ids = [survivor.id, one.id]
+            self._hide(run, "merge", ids, one, reason, {"status": SUPERSEDED}, {ADDED: added})
 
     def archive(self, run: Run, memory: Candidate, reason: str) -> None:
         """Put an experience away."""
@@ -234,61 +232,62 @@ class Consolidations:
             ),
         )
 
-    def steps(self, run_id: str | None = None) -> Iterator[Done]:
-        """Yield the steps of one run, or of all, newest first."""
-        condition = "" if run_id is None else " WHERE r.uid = ?"
-        rows = self._connection.execute(
-            f"{_STEP}{condition} ORDER BY s.id DESC",
-            () if run_id is None else (uids.to_stored(run_id),),
-        )
-        for key, uid, run, action, memories, reason, performed_by, before, at, undone in rows:
-            step = ConsolidationStep(
-                id=uids.from_stored(uid),
-                run_id=uids.from_stored(run),
-                action=action,
-                memory_ids=tuple(json.loads(memories)),
-                reason=reason,
-                performed_at=wire_time(at),
-                performed_by=performed_by,
-                undone=bool(undone),
-            )
-            yield Done(key, step, json.loads(before))
-
-    def undo(self, done: Done, at: int) -> bool:
-        """Take a step back; return whether its memory still was as the step had left it.
+    def steps(self, agent: str | None, *, run_id: str | None = None, limit: int = -1) -> list[Done]:
+        """Return the steps whose memory an agent sees, hidden or not, newest first.
 
         Args:
-            done: The step, not undone before.
-            at: The time, in microseconds.
+            agent: Whose; None is everyone's.
+            run_id: Of which run; None is all.
+            limit: How many at most; -1 is all.
         """
-        memory = done.step.memory_ids[-1]
+        condition = "" if run_id is None else " AND r.uid = :run"
+        rows = self._connection.execute(
+            f"{_STEP}{condition} ORDER BY s.id DESC LIMIT :limit",
+            {
+                "agent": agent,
+                "limit": limit,
+                **({} if run_id is None else {"run": uids.to_stored(run_id)}),
+            },
+        )
+        return [_done(row) for row in rows]
+
+    def undo(self, steps: Iterable[Done], at: int) -> int:
+        """Take steps back, as far as their memories still are as these had left them.
+
+        Args:
+            steps: The steps, none undone before.
+            at: The time, in microseconds.
+
+        Returns:
+            How many were taken back.
+        """
+        undone = [done for done in steps if self._restore(done, at)]
+        brought: Brought = {}
+        for done in undone:
+            if done.step.action == "merge":
+                added = done.before.get(ADDED, ())
+                brought.setdefault(done.step.memory_ids[0], set()).update(added)
+        self._tags.take(brought, at)
+        return len(undone)
+
+    def _restore(self, done: Done, at: int) -> bool:
+        memory, mark = done.step.memory_ids[-1], _mark(done.step.run_id)
         found = self._lifecycle.find(memory)
         history = self._lifecycle.history(memory)
-        if found is None or not history or history[-1][1] != _mark(done.step.run_id):
+        if found is None or not history or history[-1][1] != mark:
             return False
         self._lifecycle.set(
             found,
             memory,
             at,
             action=RESTORE,
-            reason=f"undo of {_mark(done.step.run_id)}",
+            reason=f"undo of {mark}",
             columns={"forgotten_at": None} if done.step.action == "delete" else {"status": None},
         )
-        if done.step.action == "merge":
-            self._take_tags(done.step.memory_ids[0], done.before.get("added", []), at)
         self._connection.execute(
             "UPDATE consolidation_step SET undone_at = ? WHERE id = ?", (at, done.key)
         )
         return True
-
-    def _take_tags(self, memory: str, added: list[str], at: int) -> None:
-        """Take from an experience the tags that a merge gave it; others that came since stay."""
-        found = self._lifecycle.find(memory)
-        if found is None or not added:
-            return
-        labels = self._labels.of(np.array([found.key], dtype=np.int64))
-        _, tags = labels.get(int(found.key), ([], []))
-        self._retag(int(found.key), [tag for tag in tags if tag not in added], at)
 
 
 def _mark(run_id: str) -> str:
@@ -299,3 +298,18 @@ def _mark(run_id: str) -> str:
 def _candidate(row: tuple[object, ...]) -> Candidate:
     found = Candidate._make(row[:11])
     return found._replace(id=uids.from_stored(found.id), orphaned=bool(found.orphaned))
+
+
+def _done(row: tuple[Any, ...]) -> Done:
+    key, uid, run, action, memories, reason, performed_by, before, at, undone = row
+    step = ConsolidationStep(
+        id=uids.from_stored(uid),
+        run_id=uids.from_stored(run),
+        action=action,
+        memory_ids=tuple(json.loads(memories)),
+        reason=reason,
+        performed_at=wire_time(at),
+        performed_by=performed_by,
+        undone=bool(undone),
+    )
+    return Done(key, step, json.loads(before))

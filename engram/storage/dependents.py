@@ -13,24 +13,16 @@ if TYPE_CHECKING:
 
     from engram.storage.connection import Connection
 
-ABSORBED: Final = (
-    "SELECT x.episode FROM episode AS e CROSS JOIN experience AS x ON x.superseded_by = e.uid"
-    " WHERE e.id IN {0}"
-)
-"""SQL of the experiences that were merged into any of some episodes, given the SQL of their keys.
-
-They say what it says.
-"""
-
 # Each step goes from the episodes found last to those that were merged into one of them, and to
-# the insights that were drawn from one.
-_RESTING = (
-    "WITH RECURSIVE gone (id) AS (SELECT value FROM json_each(?)"  # noqa: S608
+# what was made of one: of experiences that are insights, and of others summaries, if asked for.
+_RESTING: Final = (
+    "WITH RECURSIVE gone (id) AS (SELECT value FROM json_each(:episodes)"  # noqa: S608
     " UNION SELECT x.episode FROM gone CROSS JOIN episode AS e ON e.id = gone.id"
     " CROSS JOIN experience AS x ON x.superseded_by = e.uid"
     " UNION SELECT s.episode FROM gone CROSS JOIN episode AS e ON e.id = gone.id"
     " CROSS JOIN episode_source AS s ON s.source = e.uid"
-    f" CROSS JOIN experience AS x ON x.episode = s.episode AND x.memory_type = '{INSIGHT}'"
+    " LEFT JOIN experience AS x ON x.episode = s.episode"
+    f" WHERE :summaries OR x.memory_type = '{INSIGHT}'"
     ") SELECT e.id, e.uid FROM gone CROSS JOIN episode AS e ON e.id = gone.id ORDER BY e.id"
 )
 
@@ -44,13 +36,19 @@ class Dependents:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def of(self, episodes: Iterable[int]) -> dict[int, str]:
+    def of(self, episodes: Iterable[int], *, summaries: bool = False) -> dict[int, str]:
         """Return the episodes that have to go when some do, those included: keys and public ids.
 
         The others are what was merged into one of them, which says the same, and insights that
         were drawn from one. Ascending.
+
+        Args:
+            episodes: Their keys.
+            summaries: Also summaries of one.
         """
-        rows: Any = self._connection.execute(_RESTING, (json.dumps(list(episodes)),))
+        rows: Any = self._connection.execute(
+            _RESTING, {"episodes": json.dumps(list(episodes)), "summaries": summaries}
+        )
         return {key: uids.from_stored(uid) for key, uid in rows}
 
     def hand_on(self, episodes: Iterable[int]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from engram.storage.agents import OWNED
 from engram.storage.standing import INELIGIBLE
 from engram.storage.training import TRAINER
 
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
 
 # The same owner, kind and project, not hidden from searches, and no trainer's: those come and go.
 _LIKE = (
-    "x.memory_type = :type AND x.project IS :project"  # noqa: S608
-    " AND e.agent IS (SELECT id FROM agent WHERE name = :agent)"
-    f" AND NOT {INELIGIBLE.format('e')} AND e.source_type IS NOT '{TRAINER}'"
+    "x.memory_type = :type AND x.project IS :project"
+    f" AND {OWNED.format('e')} AND NOT {INELIGIBLE.format('e')}"
+    f" AND e.source_type IS NOT '{TRAINER}'"
 )
 
 

@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from engram.storage import uids
-from engram.storage.dependents import ABSORBED
 from engram.storage.folding import folded, mentions
 from engram.storage.segment import match_every_term
 
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from engram.storage.access import AccessLog
     from engram.storage.changes import Changes
     from engram.storage.connection import Connection
+    from engram.storage.dependents import Dependents
     from engram.storage.facts import Facts
 
 _COUNTED = {
@@ -109,6 +109,7 @@ class EntityErasure:
         changes: The store's change log.
         facts: The store's facts.
         access: The store's access log.
+        dependents: Says what rests on episodes.
         remove_episodes: Erases episodes, given their keys and the time, from every table.
     """
 
@@ -118,12 +119,14 @@ class EntityErasure:
         changes: Changes,
         facts: Facts,
         access: AccessLog,
+        dependents: Dependents,
         remove_episodes: Callable[[list[int], int], object],
     ) -> None:
         self._connection = connection
         self._changes = changes
         self._facts = facts
         self._access = access
+        self._dependents = dependents
         self._remove_episodes = remove_episodes
 
     def erase(self, name: str, now: int, *, content_sweep: bool) -> Erased:
@@ -136,9 +139,10 @@ class EntityErasure:
         """
         before = self._count()
         entities, names = self._names(name)
-        episodes = self._with_dependents(self._episodes(names, sweep=content_sweep))
+        gone = self._dependents.of(self._episodes(names, sweep=content_sweep), summaries=True)
+        episodes = list(gone)
         facts = self._facts_to_go(names, episodes, sweep=content_sweep)
-        erased = self._ids("episode", episodes), self._ids("fact", facts)
+        erased = list(gone.values()), self._fact_ids(facts)
         for fact in facts:
             self._facts.remove(fact, now)
         self._remove_episodes(episodes, now)
@@ -227,20 +231,6 @@ class EntityErasure:
             (expression,),
         )
 
-    def _with_dependents(self, episodes: set[int]) -> list[int]:
-        """Return episodes, what was made of any of them and what was merged into one, ascending."""
-        while True:
-            rows: Any = self._connection.execute(
-                "SELECT s.episode FROM episode_source AS s"  # noqa: S608
-                f" CROSS JOIN episode AS e ON e.uid = s.source WHERE e.id IN {_GONE}"
-                f" UNION {ABSORBED.format(_GONE)}",
-                {"episodes": json.dumps(sorted(episodes))},
-            ).fetchall()
-            more = {key for (key,) in rows} - episodes
-            if not more:
-                return sorted(episodes)
-            episodes |= more
-
     def _facts_to_go(self, names: Sequence[str], episodes: list[int], *, sweep: bool) -> list[int]:
         """Return the facts about the names, and those left without a source, ascending."""
         about = {"names": json.dumps(names)}
@@ -254,9 +244,9 @@ class EntityErasure:
             facts |= _mentioning_any(names, texts)
         return sorted(facts)
 
-    def _ids(self, table: str, keys: list[int]) -> list[str]:
+    def _fact_ids(self, keys: list[int]) -> list[str]:
         rows = self._connection.execute(
-            f"SELECT t.uid FROM json_each(?) AS k CROSS JOIN {table} AS t ON t.id = k.value",  # noqa: S608
+            "SELECT f.uid FROM json_each(?) AS k CROSS JOIN fact AS f ON f.id = k.value",
             (json.dumps(keys),),
         )
         return [uids.from_stored(uid) for (uid,) in rows]

@@ -44,6 +44,11 @@ _ROW = (
 
 # Those of the agent that is asked for.
 _OWN = "(:agent IS NULL OR e.agent = (SELECT id FROM agent WHERE name = :agent))"
+LISTED: Final = (
+    f"({_OWN} AND NOT e.quarantined AND coalesce(e.forgotten_at, e.invalidated_at) IS NULL"
+    f" AND coalesce(e.status, 'active') IN ('active', '{ARCHIVED}'))"
+)
+"""SQL over the `episode AS e` of an experience: whether lists and exports of :agent show it."""
 _OF_TYPE = "x.memory_type = :type"
 _JOINED = f"CROSS JOIN episode AS e ON e.id = o.episode WHERE {_OWN}"
 _FEW = (
@@ -255,9 +260,7 @@ class Experiences:
         rows = self._connection.execute(
             "SELECT x.episode FROM experience AS x CROSS JOIN episode AS e ON e.id = x.episode"  # noqa: S608
             f" WHERE x.episode > :after AND {'TRUE' if memory_type is None else _OF_TYPE}"
-            f" AND {_OWN} AND NOT e.quarantined"
-            " AND coalesce(e.forgotten_at, e.invalidated_at) IS NULL"
-            f" AND coalesce(e.status, 'active') IN ('active', '{ARCHIVED}')"
+            f" AND {LISTED}"
             " ORDER BY x.episode LIMIT :limit",
             {"agent": agent, "type": memory_type, "after": after, "limit": limit},
         )
@@ -280,6 +283,16 @@ class Experiences:
         ).get
         few: Any = one(_FEW, scope).fetchone()
         return ExperienceCounts(experiences, episodes, pending, *few)
+
+    def embedded(self, agent: str | None) -> tuple[int, int]:
+        """Return how many experiences lists show, and how many of them wait to be embedded."""
+        total, waiting = self._connection.execute(
+            "SELECT count(*), count(w.episode) FROM experience AS x"  # noqa: S608
+            " CROSS JOIN episode AS e ON e.id = x.episode"
+            f" LEFT JOIN unembedded AS w ON w.episode = x.episode WHERE {LISTED}",
+            {"agent": agent},
+        ).get
+        return total, waiting
 
     def outlines(self, episodes: Iterable[int]) -> list[Outline]:
         """Return what places some episodes in an answer, experiences or not."""

@@ -7,17 +7,19 @@ from typing import Any, cast
 
 import apsw
 
+from engram.storage import uids
 from engram.storage.folding import folded, mentions
 
 
 def add_functions(connection: apsw.Connection) -> None:
     """Let a connection's SQL use its functions.
 
-    They are `folded(text)`, `mentions(text, names)` with the folded names as a JSON array, and the
-    aggregate `importance_block(place, importance)`.
+    They are `folded(text)`, `mentions(text, names)` with the folded names as a JSON array,
+    `stored_id(text)` of a public id, and the aggregate `importance_block(place, importance)`.
     """
     connection.create_scalar_function("folded", _folded, 1, deterministic=True)
     connection.create_scalar_function("mentions", _mentions, 2, deterministic=True)
+    connection.create_scalar_function("stored_id", _stored_id, 1, deterministic=True)
     connection.create_aggregate_function("importance_block", _block_of_rows, 2)
 
 
@@ -37,6 +39,12 @@ def _mentions(*values: Any) -> bool:
     """Return whether the text SQL passes contains one of the names."""
     text, names = values
     return mentions(text, json.loads(names))
+
+
+def _stored_id(*values: Any) -> bytes | str | None:
+    """Return the stored form of the public id SQL passes; None where that is no text."""
+    [uid] = values
+    return uids.to_stored(uid) if isinstance(uid, str) else None
 
 
 def occurrences(api: apsw.FTS5ExtensionApi, *_: Any) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 from engram.errors import InvalidArgument
 from engram.provenance import UNKNOWN_PROVENANCE
 from engram.storage import uids
-from engram.storage.experiences import identity, parts_of
+from engram.storage.experience_records import ExperienceRecords
 from engram.storage.importance import UNDECAYED, Importance
 from engram.storage.ledger_records import LedgerRecords
 from engram.storage.projects import Projects
@@ -82,9 +82,12 @@ class RecordWriter:
         # Edges that were there and became heavier: a set in order.
         self._grown: dict[int, None] = {}
         ledger = LedgerRecords(connection, self._insert, merge=merge)
+        experiences = ExperienceRecords(
+            connection, self._insert, self._is_taken, after=self._last["episode"]
+        )
         self._add: dict[str, Callable[[Record], bool]] = {
             "episode": self._add_episode,
-            "experience": self._add_experience,
+            "experience": experiences.add,
             "reflection": self._add_reflection,
             "entity": self._add_entity,
             "fact": self._add_fact,
@@ -95,8 +98,8 @@ class RecordWriter:
             "session_checkpoint": ledger.add_checkpoint,
             "check_observation": ledger.add_observation,
             "lifecycle_change": ledger.add_change,
-            "consolidation": partial(self._add_consolidated, "consolidation"),
-            "consolidation_step": partial(self._add_consolidated, "consolidation_step"),
+            "consolidation": partial(experiences.add_consolidated, "consolidation"),
+            "consolidation_step": partial(experiences.add_consolidated, "consolidation_step"),
         }
         self.written: Counter[str] = Counter()
 
@@ -224,33 +227,6 @@ class RecordWriter:
                 )
             ],
         )
-        return True
-
-    def _add_experience(self, record: Record) -> bool:
-        """Say of an episode of the import that it is an experience."""
-        key = self._key("episode", record["episode"])
-        # In a merge, what was there before is what it was.
-        if key is None or key <= self._last["episode"]:
-            return False
-        content: str = self._connection.execute(
-            "SELECT content FROM episode WHERE id = ?", (key,)
-        ).get
-        parts = parts_of(content, record["context_bytes"], record["action_bytes"])
-        sizes = len(parts[0].encode()), len(parts[1].encode())
-        if "\n".join(parts) != content or sizes != (
-            record["context_bytes"],
-            record["action_bytes"],
-        ):
-            raise UnfitError
-        digest = identity(record["memory_type"], record.get("project"), parts)
-        self._insert("experience", record, digest=digest)
-        return True
-
-    def _add_consolidated(self, table: str, record: Record) -> bool:
-        """Write a run of a consolidation, or a step of one."""
-        if self._is_taken(table, record["uid"]):
-            return False
-        self._insert(table, record)
         return True
 
     def _add_reflection(self, record: Record) -> bool:

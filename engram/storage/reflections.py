@@ -70,6 +70,8 @@ class Reflections:
             limit: How many at most.
         """
         owner = None if agent is None else self._agents.key(agent)
+        if agent is not None and owner is None:
+            return np.empty(0, dtype=np.int64)
         rows = self._connection.execute(
             f"SELECT e.id FROM episode AS e WHERE {AVAILABLE}"  # noqa: S608
             " AND e.agent IS ?1 AND e.id <= ?2 AND e.id >"

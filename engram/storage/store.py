@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from engram.errors import Busy, Closed, CorruptStore, Forked, StoreFull
+from engram.errors import Busy, Closed, CorruptStore, Forked
 from engram.storage import schema, uids
 from engram.storage.access import AccessLog, Recall
 from engram.storage.agents import Agents
@@ -32,22 +31,22 @@ from engram.storage.judgements import Judgements
 from engram.storage.labels import Labels
 from engram.storage.lifecycle import Lifecycle
 from engram.storage.memories import Memories
+from engram.storage.merged_tags import MergedTags
 from engram.storage.names import Names
 from engram.storage.observations import Observations
+from engram.storage.parents import Parents
 from engram.storage.projects import Projects
 from engram.storage.record_writer import RecordWriter
 from engram.storage.records import Column, RecordReader, columns
 from engram.storage.reflections import Reflections
-from engram.storage.residue import REBUILT_BELOW, Residue
 from engram.storage.routing import ChoiceValues
+from engram.storage.store_file import StoreFile
 from engram.storage.strength import Strength
-from engram.storage.text import TextIndex
 from engram.storage.training import Training
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
 
     import numpy as np
     from numpy.typing import NDArray
@@ -55,11 +54,10 @@ if TYPE_CHECKING:
     from engram.models import Counts, StoredModel
     from engram.storage.experiences import NewExperience
 
-_SNAPSHOT: Final = "index"
 _MAPPED_SHARE: Final = 4
 
 
-class Store:
+class Store(StoreFile):
     """One store file.
 
     Every method but `close` runs in the caller's transaction: `with store.reading()` holds one
@@ -90,7 +88,7 @@ class Store:
         memory_budget: int,
         create: bool = True,
     ) -> None:
-        self._connection = Connection(
+        connection = Connection(
             path,
             key=key,
             busy_timeout=busy_timeout,
@@ -99,12 +97,12 @@ class Store:
             create=create,
         )
         try:
-            schema.bring_up_to_date(self._connection, now)
+            schema.bring_up_to_date(connection, now)
         except BaseException:
-            self._connection.close()
+            connection.close()
             raise
+        super().__init__(connection)
         self._agents = Agents(self._connection)
-        self._residue = Residue(self._connection)
         self._changes = Changes(self._connection, self._residue)
         self.labels = Labels(self._connection)
         self.columns = Columns(self._connection)
@@ -112,10 +110,10 @@ class Store:
         self.models = EmbeddingModels(self._connection)
         self.embeddings = Embeddings(self._connection)
         self.strength = Strength(self._connection)
-        self.text = TextIndex(self._connection)
         self.memories = Memories(self._connection)
         self.experiences = Experiences(self._connection)
         self.duplicates = Duplicates(self._connection)
+        self.parents = Parents(self._connection)
         self._dependents = Dependents(self._connection)
         self.judgements = Judgements(self._connection)
         self.feedback = Feedback(self._connection)
@@ -129,26 +127,18 @@ class Store:
         self.dormancy = DormantEvaluation(self._connection)
         self._access = AccessLog(self._connection)
         self.lifecycle = Lifecycle(self._connection, self._changes, self.projects)
-        self.consolidations = Consolidations(
-            self._connection, self.lifecycle, self.labels, self.retag
-        )
+        self._merged_tags = MergedTags(self._connection, self.labels, self.retag)
+        self.consolidations = Consolidations(self._connection, self.lifecycle, self._merged_tags)
         self.erasure = EntityErasure(
-            self._connection, self._changes, self.facts, self._access, self.remove_episodes
+            self._connection,
+            self._changes,
+            self.facts,
+            self._access,
+            self._dependents,
+            self.remove_episodes,
         )
         # Held while a language model is asked, so that none is asked twice; before any transaction.
         self.reflecting = threading.RLock()
-
-    def reading(self) -> AbstractContextManager[None]:
-        """Hold one snapshot: every read inside sees the same commits."""
-        return self._connection.reading()
-
-    def writing(self, *, wait: float | None = None) -> AbstractContextManager[None]:
-        """Commit everything inside at once, or nothing when an exception leaves.
-
-        Args:
-            wait: Seconds to wait for another connection's lock; None is the busy timeout.
-        """
-        return self._connection.writing(wait=wait)
 
     def model(self) -> StoredModel | None:
         """Return the model of the vectors that are searched, None while there is none."""
@@ -212,15 +202,18 @@ class Store:
     def remove_episodes(self, keys: Sequence[int], now: int) -> list[str]:
         """Erase episodes from every table, and what rests on one of them; see `Dependents`.
 
-        Many at once are cheaper than one by one.
+        Tags that an experience has from one that goes, and from no other, go from it too. Many at
+        once are cheaper than one by one.
 
         Returns:
             The public ids of all that went, in insertion order.
         """
         gone = self._dependents.of(keys)
+        brought = self._merged_tags.brought(gone.values())
         self._dependents.let_go(list(gone), gone.values())
         self.lifecycle.forget_history(gone)
         self._take_out(gone, now)
+        self._merged_tags.take(brought, now)
         return list(gone.values())
 
     def retire_episodes(self, retired: Mapping[int, str], now: int, *, replaced: bool) -> None:
@@ -266,37 +259,6 @@ class Store:
     def changes_after(self, seq: int) -> Iterator[tuple[str, int, int]]:
         """Yield `(op, first, last)` of each write after `seq`, in order."""
         return self._changes.after(seq)
-
-    def snapshot(self) -> str | None:
-        """Return the name of the manifest that belongs to this state of the file, if any."""
-        found = self._connection.execute("SELECT value FROM store WHERE name = ?", (_SNAPSHOT,)).get
-        return found if isinstance(found, str) else None
-
-    def set_snapshot(self, name: str) -> None:
-        """Name the manifest that belongs to this state of the file."""
-        self._connection.execute(
-            "INSERT INTO store VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
-            (_SNAPSHOT, name),
-        )
-
-    @property
-    def path(self) -> Path | None:
-        """The file; None for a store in memory."""
-        return None if self._connection.in_memory else Path(self._connection.path)
-
-    @property
-    def index_folder(self) -> Path | None:
-        """The folder beside the file for what is derived from it; None for a store in memory."""
-        return None if self._connection.in_memory else Path(f"{self._connection.path}-index")
-
-    @property
-    def encrypted(self) -> bool:
-        """Whether the file is under a key: then nothing derived may be outside it."""
-        return self._connection.encrypted
-
-    def erased_up_to(self) -> int | None:
-        """Return the change of the last erasure since the file was last made anew, if any."""
-        return self._residue.due()
 
     def note_recall(
         self, agent: str | None, query: str | None, at: int, episodes: Sequence[int]
@@ -358,10 +320,6 @@ class Store:
         """
         return RecordReader(self._connection, agent, self.model() if vectors else None)
 
-    def replacing(self, dest: str | os.PathLike[str]) -> AbstractContextManager[Path]:
-        """Yield the name of a file to write that takes the place of `dest`; see `Connection`."""
-        return self._connection.replacing(dest)
-
     def record_columns(self, table: str) -> tuple[Column, ...]:
         """Return the columns of a table that records carry."""
         with self.reading():
@@ -387,48 +345,6 @@ class Store:
         """
         self.flush()
         self._connection.backup(dest)
-
-    def rekey(self, new_key: str | None) -> None:
-        """Put the store under another key, or none; see `Connection`.
-
-        Called outside any transaction.
-        """
-        self._connection.rekey(new_key)
-
-    def compact(self) -> None:
-        """Rebuild the full-text index and the file, so that both are as small as they can be.
-
-        Called outside any transaction.
-        """
-        with self.writing():
-            self.text.optimize()
-            due = self._residue.due()
-        self._rebuild(due)
-
-    def _rebuild(self, due: int | None) -> bool:
-        """Rebuild the file; return whether what was erased up to `due` has left every file."""
-        gone = self._connection.vacuum()
-        if gone and due is not None:
-            with self.writing():
-                self._residue.gone(due)
-        return gone
-
-    def wipe(self) -> bool:
-        """Leave no byte of what was erased in any file; return whether that was possible.
-
-        Not for a store above `REBUILT_BELOW`, which `compact` rebuilds, and not while another
-        connection is in the way. Called outside any transaction; nothing to do without an erasure.
-        """
-        with self.reading():
-            due, small = self._residue.due(), self._residue.size() <= REBUILT_BELOW
-        if due is None or self._connection.in_memory:
-            return True
-        with suppress(Busy):
-            with suppress(StoreFull):
-                if small:
-                    return self._rebuild(due)
-            self._connection.checkpoint()
-        return False
 
     def close(self) -> None:
         """Write what waits and close the file; twice is harmless."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
 
     from engram.storage.connection import Connection
     from engram.storage.filters import EpisodeFilter
+
+SHORTEST_BEGINNING: Final = 3
+"""Characters of a query's word from which on longer words that begin so match it too."""
+
+MAX_BEGINNINGS: Final = 32
+"""Words of a query for which that is so."""
 
 _FEW = 100
 _REMOVAL_COST = 10
@@ -87,7 +94,21 @@ class TextIndex:
             Episode keys, int64[n], and scores, float64[n], FTS5's `bm25()` negated so that more is
             better; best first, ties in insertion order. Costs time in the number of matching rows.
         """
-        expression = match_expression(query)
+        return self._ranked(match_expression(query), allowed, limit)
+
+    def search_beginnings(
+        self, query: str, allowed: EpisodeFilter, limit: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the best matches of words that begin as those of a query do, likewise.
+
+        All words with one beginning count as one term; see `beginnings_of`.
+        """
+        expression = " OR ".join(f"{quoted(one)}*" for one in self.beginnings_of(query))
+        return self._ranked(expression, allowed, limit)
+
+    def _ranked(
+        self, expression: str, allowed: EpisodeFilter, limit: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         if not expression:
             return np.empty(0, dtype=np.int64), np.empty(0)
         conditions, bindings = allowed.conditions()
@@ -133,6 +154,17 @@ class TextIndex:
             elif found:
                 terms.append(Phrase(term))
         return terms
+
+    def beginnings_of(self, query: str) -> list[str]:
+        """Return what words may begin with that a query asks for, as documents have them.
+
+        These are its words of at least `SHORTEST_BEGINNING` characters, at most `MAX_BEGINNINGS` of
+        them, the first ones, without repeats.
+        """
+        tokenize = self.tokenizer()
+        words = chain.from_iterable(tokenize(term.encode()) for term in query_terms(query))
+        long = (word for word in dict.fromkeys(words) if len(word) >= SHORTEST_BEGINNING)
+        return list(islice(long, MAX_BEGINNINGS))
 
     def phrase(
         self, phrase: Phrase, first: int, last: int

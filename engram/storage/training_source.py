@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import apsw
 
-from engram.errors import NotAStore, StoreTooNew
+from engram.errors import InvalidArgument, NotAStore, StoreTooNew
 from engram.storage import uids
 from engram.storage.encryption import passphrase, unlock
 from engram.storage.errors import named_errors
@@ -38,7 +38,7 @@ class MemoryCells(NamedTuple):
     Attributes:
         key: What its vectors are found by.
         created: Text, or microseconds, as `updated` and `last_used`.
-        vector: The context's, of a database that has it in the row.
+        context_vector: Of a database that has vectors in the row, as those of the other parts.
     """
 
     key: int
@@ -56,7 +56,10 @@ class MemoryCells(NamedTuple):
     updated: Any
     last_used: Any
     used_count: Any
-    vector: Any
+    project: Any
+    context_vector: Any
+    action_vector: Any
+    result_vector: Any
 
 
 class VectorShape(NamedTuple):
@@ -102,7 +105,11 @@ _REFERENCE: Final = ", ".join(
         _typed("parent_id"),
         *map(_text, ("created_at", "updated_at", "last_used_at")),
         _of_type("used_count", "integer"),
-        _of_type("embedding_context", "blob", "null"),
+        _text("project"),
+        *(
+            _of_type(f"embedding_{part}", "blob", "null")
+            for part in ("context", "action", "result")
+        ),
     )
 )
 
@@ -134,13 +141,20 @@ _OWN: Final = ", ".join(
         _own_time("updated_at", "x.updated_at"),
         _own_time("last_used_at", "x.last_used_at"),
         _of_type("x.used_count", "integer"),
-        "NULL",
+        _text("x.project"),
+        *(3 * ("NULL",)),
     )
+)
+# Not by the row of the episode, whose text the reading of vectors has no use for.
+_SCOPE: Final = (
+    "(:agent IS NULL OR x.episode IN ("
+    "SELECT id FROM episode WHERE agent = (SELECT id FROM agent WHERE name = :agent)))"
 )
 _OWN_FROM: Final = (
     "FROM experience AS x JOIN episode AS e ON e.id = x.episode"
     " LEFT JOIN judgement AS j ON j.episode = x.episode"
-    " WHERE x.memory_type IS NOT 'insight' AND NOT e.quarantined AND e.forgotten_at IS NULL"
+    f" WHERE {_SCOPE}"
+    " AND x.memory_type IS NOT 'insight' AND NOT e.quarantined AND e.forgotten_at IS NULL"
     " AND e.invalidated_at IS NULL AND coalesce(e.status, 'active') = 'active'"
     " ORDER BY x.episode"
 )
@@ -151,15 +165,20 @@ class TrainingSource:
 
     Args:
         connection: It is reading already.
+        agent: The only agent of a store whose memories are read; None: everybody's.
     """
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, agent: str | None = None) -> None:
         self._connection = connection
+        self._scope = {"agent": agent}
         self._own = connection.execute("PRAGMA application_id").get == APPLICATION_ID
         if self._own:
             self._check_version()
-        else:
+        elif agent is None:
             self._check_columns()
+        else:
+            message = "a database of the reference server has no agents"
+            raise InvalidArgument(message, "name no agent")
 
     def _check_version(self) -> None:
         version = self._connection.execute("PRAGMA user_version").get
@@ -189,41 +208,47 @@ class TrainingSource:
             if self._own
             else f"SELECT {_REFERENCE} FROM memories WHERE {_LEARNT_FROM}"  # noqa: S608
         )
-        cursor = self._connection.execute(select)
+        cursor = self._connection.execute(select, self._scope)
         while rows := list(islice(cursor, _BATCH)):
             yield [MemoryCells._make(row) for row in rows]
 
     def shape(self) -> VectorShape:
-        """Return how the contexts' vectors are stored; the size most of them have is theirs."""
+        """Return how vectors are stored; the size that most contexts' have is that of all."""
         if self._own:
             return self._own_shape()
         row = self._connection.execute(
-            "SELECT length(embedding_context) / 4, count(*) FROM memories"  # noqa: S608
+            "SELECT length(embedding_context) / 4 FROM memories"  # noqa: S608
             f" WHERE {_LEARNT_FROM} AND typeof(embedding_context) = 'blob'"
             " AND length(embedding_context) % 4 = 0 AND length(embedding_context) > 0"
-            " GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 1"
+            " GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1"
         ).fetchone()
-        dim, count = row or (0, 0)
-        return VectorShape(count, dim, "<f4")
+        count: int = self._connection.execute(
+            f"SELECT count(*) FROM memories WHERE {_LEARNT_FROM}"  # noqa: S608
+        ).get
+        return VectorShape(count, row[0] if row else 0, "<f4")
 
     def _own_shape(self) -> VectorShape:
         model = self._connection.execute("SELECT dim FROM model WHERE role = 'current'").fetchone()
-        count: int = self._connection.execute("SELECT count(*) FROM experience").get
+        count: int = self._connection.execute(
+            f"SELECT count(*) FROM experience AS x WHERE {_SCOPE}",  # noqa: S608
+            self._scope,
+        ).get
         return VectorShape(count, model[0], "<f2") if model else VectorShape(0, 0, "<f2")
 
-    def vectors(self) -> Iterator[list[tuple[int, Any]]]:
-        """Yield the contexts' vectors of a store, with the keys of their memories.
+    def vectors(self) -> Iterator[list[tuple[int, Any, Any]]]:
+        """Yield the vectors of a store: the key of the memory, which part of it, the vector.
 
-        Those of a memory with several lie side by side, the keys ascend. Nothing comes from a
+        Those of a part with several lie one after the other, the keys ascend. Nothing comes from a
         database that has the vectors in its rows.
         """
         if not self._own:
             return
         cursor = self._connection.execute(
-            f"SELECT x.episode, {_of_type('v.vector', 'blob')} FROM experience AS x"  # noqa: S608
+            f"SELECT x.episode, v.field, {_of_type('v.vector', 'blob')} FROM experience AS x"  # noqa: S608
             " CROSS JOIN embedding AS v ON v.episode = x.episode"
             " AND v.model = (SELECT id FROM model WHERE role = 'current')"
-            " WHERE v.field = 0 ORDER BY x.episode, v.chunk"
+            f" WHERE {_SCOPE} ORDER BY x.episode, v.chunk",
+            self._scope,
         )
         while rows := list(islice(cursor, _BATCH)):
             yield rows
@@ -253,7 +278,7 @@ def public_id(kind: str, value: bytes | None) -> str | None:
 
 
 @contextmanager
-def reading(path: Path, key: str | None) -> Iterator[TrainingSource]:
+def reading(path: Path, key: str | None, agent: str | None = None) -> Iterator[TrainingSource]:
     """Open a database to read one snapshot of it, while others may write.
 
     Nothing is written or left behind, beside an existing file included.
@@ -261,8 +286,10 @@ def reading(path: Path, key: str | None) -> Iterator[TrainingSource]:
     Args:
         path: The file.
         key: Its passphrase, if it is encrypted.
+        agent: The only agent of a store whose memories are read; None: everybody's.
 
     Raises:
+        InvalidArgument: An agent is named, and it is a database of the reference server.
         CannotOpen: Nothing is there, or it may not be read.
         NotAStore: It is neither a store nor a database of the reference server, or the key is
             missing or wrong.
@@ -281,7 +308,7 @@ def reading(path: Path, key: str | None) -> Iterator[TrainingSource]:
             connection.execute("PRAGMA query_only = ON")
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute("BEGIN")
-            yield TrainingSource(connection)
+            yield TrainingSource(connection, agent)
         finally:
             connection.close()
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from engram.training.sketches import AXES, ROUNDING, Points, products
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -15,9 +17,6 @@ if TYPE_CHECKING:
 
 _WINDOW: Final = 6 * 3_600_000_000
 _LEAST_COSINE: Final = 0.7
-_ROUNDING: Final = 1e-5
-"""How far a product in float32 may be from the cosine."""
-
 _BLOCK: Final = 256
 """Rows whose successors are looked for at once."""
 _KEPT: Final = 64
@@ -25,10 +24,8 @@ _KEPT: Final = 64
 _FIRST_COLUMNS: Final = 512
 _MOST_COLUMNS: Final = 4096
 
-_SHADOW_DIM: Final = 64
-_SAMPLE: Final = 20_000
-_SHADOWED_FROM: Final = 100_000_000
-"""Pairs within the window from which on shadows are worth making."""
+_SKETCHED_FROM: Final = 100_000_000
+"""Pairs within the window from which on sketches are worth making."""
 
 
 def explicit_chains(rows: Sequence[Row]) -> list[list[int]]:
@@ -106,7 +103,8 @@ class _Successors:
         self._vectors = vectors
         self._found: dict[int, NDArray[np.int64]] = {}
         pairs = int((self._ends - np.arange(len(times))).sum())
-        self._shadows = _shadows(vectors) if pairs >= _SHADOWED_FROM else None
+        worth = pairs >= _SKETCHED_FROM and vectors.shape[1] > 2 * AXES
+        self._points = Points.of(vectors) if worth else None
 
     def of(self, row: int, start: int) -> int | None:
         """Return what follows a row; rows before `start` will not be asked for any more."""
@@ -148,15 +146,15 @@ class _Successors:
         self, rows: NDArray[np.int64], columns: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return which rows may be followed by which columns, as places in both; by rows."""
-        if self._shadows is not None:
-            near = self._shadows[rows] @ self._shadows[columns].T >= _LEAST_COSINE - _ROUNDING
+        if self._points is not None:
+            near = self._points.may_reach(rows, columns, _LEAST_COSINE)
             # Where more are alike, whole products cost less than one for each pair.
             if 20 * np.count_nonzero(near) < near.size:
                 left, right = self._later(near, rows, columns)
                 return self._checked(left, right, np.ones(len(left), np.bool_), rows, columns)
-        products = self._vectors[rows] @ self._vectors[columns].T
-        left, right = self._later(products >= _LEAST_COSINE - _ROUNDING, rows, columns)
-        doubtful = products[left, right] < _LEAST_COSINE + _ROUNDING
+        block = self._vectors[rows] @ self._vectors[columns].T
+        left, right = self._later(block >= _LEAST_COSINE - ROUNDING, rows, columns)
+        doubtful = block[left, right] < _LEAST_COSINE + ROUNDING
         return self._checked(left, right, doubtful, rows, columns)
 
     def _later(
@@ -179,28 +177,6 @@ class _Successors:
         """Leave out doubtful pairs that are not alike in float64, which no blocking changes."""
         alike = np.ones(len(left), dtype=np.bool_)
         asked = np.flatnonzero(doubtful)
-        for first in range(0, len(asked), _MOST_COLUMNS):
-            some = asked[first : first + _MOST_COLUMNS]
-            cosines = np.einsum(
-                "ij,ij->i",
-                self._vectors[rows[left[some]]],
-                self._vectors[columns[right[some]]],
-                dtype=np.float64,
-            )
-            alike[some] = cosines >= _LEAST_COSINE
+        cosines = products(self._vectors, rows[left[asked]], columns[right[asked]])
+        alike[asked] = cosines >= _LEAST_COSINE
         return left[alike], right[alike]
-
-
-def _shadows(vectors: NDArray[np.float32]) -> NDArray[np.float32] | None:
-    """Return short vectors whose products are at least those of the vectors; None: none shorter.
-
-    They are the parts along the directions that matter most, and the length of what is left: the
-    product of two rests is at most that of their lengths.
-    """
-    if vectors.shape[1] <= 2 * _SHADOW_DIM:
-        return None
-    sample = vectors[:: len(vectors) // _SAMPLE + 1]
-    _, directions = np.linalg.eigh(sample.T @ sample)
-    main = vectors @ directions[:, -_SHADOW_DIM:].astype(np.float32)
-    rest = np.sqrt(np.maximum(1.0 - np.square(main).sum(axis=1), 0.0) + _ROUNDING)
-    return np.column_stack((main, rest)).astype(np.float32)

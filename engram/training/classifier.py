@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from engram.training.features import LEAST_ROWS, WORD_PATTERN, classified_text
+from engram.training.features import LEAST_ROWS, classified_text, digest, tokens
 from engram.training.manifest import MAX_WORDS, Held, ModeClassifier
 from engram.training.onnx_models import (
     HELD_OUT,
@@ -36,6 +36,8 @@ BETTER_BY: Final = 0.05
 """How much more often than the most frequent type the classifier must be right, to pass."""
 
 _ITERATIONS: Final = 200
+_LEAST_TEXTS: Final = 2
+"""In how many memories a word must be to be known: one in a single memory may be a name."""
 
 
 def train_classifier(rows: Sequence[Row], folder: Path, seed: int) -> Artifact | None:
@@ -64,12 +66,12 @@ def train_classifier(rows: Sequence[Row], folder: Path, seed: int) -> Artifact |
     if len(rows) >= LEAST_JUDGED:
         order = np.random.default_rng(seed).permutation(len(rows))
         held[order[: int(HELD_OUT * len(rows))]] = True
-    words, fitted = _learned(texts[~held], labels[~held], seed)
-    vocabulary = tuple(words.get_feature_names_out())
+    words, order, fitted = _learned(texts[~held], labels[~held], seed)
+    vocabulary = tuple(digest(word) for word in words.get_feature_names_out()[order])
     made = converted(fitted, NAME, len(vocabulary), "string")
     quality = Held(0, "accuracy")
     if held.any():
-        said, _ = made.run(words.transform(texts[held]).toarray().astype(np.float32))
+        said, _ = made.run(words.transform(texts[held])[:, order].toarray().astype(np.float32))
         quality = _quality(said, labels[held], labels[~held])
     model = ModeClassifier(
         file=f"{NAME}.onnx",
@@ -82,30 +84,34 @@ def train_classifier(rows: Sequence[Row], folder: Path, seed: int) -> Artifact |
         held_out=quality,
         passed=quality.passed,
         vocabulary=vocabulary,
-        idf=tuple(map(float, words.idf_)),
-        token_pattern=WORD_PATTERN,
+        idf=tuple(map(float, words.idf_[order])),
         labels=tuple(map(str, fitted.classes_)),
     )
     return write_model(folder, model, made.content, FAILURE)
 
 
-def _learned(texts: Any, labels: Any, seed: int) -> tuple[Any, Any]:
-    """Return what turns texts into rows, and the classifier of rows."""
-    words = TfidfVectorizer(max_features=MAX_WORDS, token_pattern=WORD_PATTERN)
+def _learned(texts: Any, labels: Any, seed: int) -> tuple[Any, Any, Any]:
+    """Return what turns texts into rows, the order of its columns, and the classifier of rows.
+
+    The order is that of the digests: that of the words would tell something of them.
+    """
+    words = TfidfVectorizer(max_features=MAX_WORDS, min_df=_LEAST_TEXTS, analyzer=tokens)
     try:
         matrix = words.fit_transform(texts)
-    except ValueError as error:  # what it raises where no text has a word
-        message = f"{FAILURE}: the memories have no words"
+    except ValueError as error:  # what it raises where there is no such word
+        message = f"{FAILURE}: no word is in {_LEAST_TEXTS} memories"
         raise TrainingFailed(message) from error
+    order = np.argsort([digest(word) for word in words.get_feature_names_out()])
+    matrix = matrix[:, order]
     if len(set(labels)) == 1:
         # An empty text has no word: a row of zeros.
-        matrix = words.transform([*texts, ""])
+        matrix = words.transform([*texts, ""])[:, order]
         labels = np.append(labels, SYNTHETIC)
     model = LogisticRegression(max_iter=_ITERATIONS, random_state=seed)
     with warnings.catch_warnings():
         # What it has learned by then is judged as it is.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return words, model.fit(matrix, labels)
+        return words, order, model.fit(matrix, labels)
 
 
 def _quality(said: Any, labels: Any, learned: Any) -> Held:

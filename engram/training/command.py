@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,15 +18,14 @@ if TYPE_CHECKING:
     from engram.training.messages import Message
 
 
-def _folder(context: click.Context, parameter: click.Parameter, value: str) -> Path:
-    """Return the folder of models; its name is printed, so it must be text."""
-    folder = expanded(value)
+def _text(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """Return a value that must be text: it is printed, or looked for in a store."""
     try:
-        os.fspath(folder).encode()
+        (value or "").encode()
     except UnicodeEncodeError:
         message = "it is not Unicode text"
         raise click.BadParameter(message, context, parameter) from None
-    return folder
+    return value
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -37,7 +35,7 @@ def _folder(context: click.Context, parameter: click.Parameter, value: str) -> P
     metavar="DIR",
     default="~/.engram/models",
     show_default=True,
-    callback=_folder,
+    callback=_text,
     help="Where trained models go; made when missing.",
 )
 @click.option("--deep", is_flag=True, help="Go through the stages of the text model too.")
@@ -56,15 +54,22 @@ def _folder(context: click.Context, parameter: click.Parameter, value: str) -> P
     show_envvar=True,
     help="A file with the passphrase of an encrypted store.",
 )
+@click.option(
+    "--agent",
+    metavar="NAME",
+    callback=_text,
+    help="Learn from the memories of this agent of a store alone.",
+)
 @click.pass_context
 def train(
     context: click.Context,
     *,
     database: str,
-    models_path: Path,
+    models_path: str,
     deep: bool,
     seed: int,
     key_file: str | None,
+    agent: str | None,
 ) -> None:
     """Learn from the memories in a store or a database of the reference server.
 
@@ -73,10 +78,11 @@ def train(
     """
     task = Task(
         database=Path(database),
-        models_path=models_path,
+        models_path=expanded(models_path),
         deep=deep,
         seed=seed,
         key_file=None if key_file is None else Path(key_file),
+        agent=agent,
     )
     # A library that prints would spoil the lines.
     channel = claim()

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import re
+import unicodedata
+from functools import cache
+from hashlib import blake2b
 from typing import Final
+
+from engram.storage.segment import searchable
 
 LEAST_ROWS: Final = 10
 """With fewer memories no model is trained."""
@@ -11,11 +16,9 @@ LEAST_ROWS: Final = 10
 FEATURES: Final = ("score", "used_count", "recency_days", "text_length", "has_tags")
 """What the ranking model sees, in this order."""
 
-WORD_PATTERN: Final = r"(?u)\b\w\w+\b"
-"""What counts as a word of a text in lower case."""
-
 _DAY: Final = 86_400_000_000
-_TOKENS: Final = re.compile(WORD_PATTERN)
+_LONGEST: Final = 40
+_LAST: Final = 0x20000
 
 
 def classified_text(context: str, action: str) -> str:
@@ -24,8 +27,25 @@ def classified_text(context: str, action: str) -> str:
 
 
 def tokens(text: str) -> list[str]:
-    """Return the words of a text: two letters, digits or underscores and more, in lower case."""
-    return _TOKENS.findall(text.lower())
+    """Return the words of a text, in lower case: two letters, digits or underscores and more.
+
+    In scripts without spaces each pair of letters is one. What is longer than any word, 40 bytes
+    of UTF-8, is left out.
+    """
+    words = _words().findall(searchable(text).lower())
+    return [word for word in words if len(word.encode()) <= _LONGEST]
+
+
+def digest(token: str) -> str:
+    """Return what a model knows a token by: 8 bytes of BLAKE2b in hexadecimal."""
+    return blake2b(token.encode(), digest_size=8).hexdigest()
+
+
+@cache
+def _words() -> re.Pattern[str]:
+    # Vowel signs and the like are no letters to a pattern, but parts of a word.
+    marks = "".join(one for one in map(chr, range(_LAST)) if unicodedata.category(one)[0] == "M")
+    return re.compile(f"[\\w{marks}]{{2,}}")
 
 
 def ranking_features(

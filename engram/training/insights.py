@@ -26,21 +26,29 @@ _MAX_TOPIC: Final = 300
 
 
 def insight(
-    insight_type: InsightType, members: Sequence[Row], *, context: str, action: str, result: str
+    insight_type: InsightType,
+    members: Sequence[Row],
+    agent: str | None,
+    *,
+    context: str,
+    action: str,
+    result: str,
 ) -> Insight:
     """Return what some memories show together.
 
-    Its id is the same for the same memories in every run; what it says may change.
+    Its id is the same for the same memories and agent in every run; what it says may change.
 
     Args:
         insight_type: How they were found.
         members: The memories, in the order they are to be named.
+        agent: Whose memories were looked at; None: everybody's.
         context: In what situations; this and the next two are cut to what a memory may have.
         action: What was done.
         result: What came of it.
     """
     ids = [member.id for member in members]
-    name = json.dumps([insight_type, *sorted(ids)])
+    found: list[object] = [insight_type, *sorted(ids)]
+    name = json.dumps(found if agent is None else [{"agent": agent}, *found])
     return Insight(
         id=str(uuid.uuid5(_NAMESPACE, name)),
         context=_cut(context, _MAX_BYTES),

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from engram.training.features import FEATURES, WORD_PATTERN
+from engram.training.features import FEATURES
 
 MANIFEST: Final = "manifest.json"
 """The name of the file."""
@@ -19,7 +19,7 @@ MAX_WORDS: Final = 500
 _Version = Annotated[int, msgspec.Meta(ge=1, le=1)]
 _Count = Annotated[int, msgspec.Meta(ge=0)]
 _Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
-_Word = Annotated[str, msgspec.Meta(min_length=1)]
+_Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
 
 
 class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -91,28 +91,23 @@ class ModeClassifier(Entry, frozen=True, kw_only=True, tag_field="name", tag="mo
     """The classifier of memories by type.
 
     Attributes:
-        vocabulary: The word of each column.
+        vocabulary: The digest of each column's word, see `engram.training.features.digest`.
         idf: What the count of each word is multiplied by, before rows are scaled to length one.
-        token_pattern: What a word is, in text in lower case.
         labels: The types that it tells apart.
     """
 
-    vocabulary: Annotated[tuple[_Word, ...], msgspec.Meta(min_length=1, max_length=MAX_WORDS)]
+    vocabulary: Annotated[tuple[_Digest, ...], msgspec.Meta(min_length=1, max_length=MAX_WORDS)]
     idf: Annotated[tuple[float, ...], msgspec.Meta(max_length=MAX_WORDS)]
-    token_pattern: str
     labels: tuple[str, ...]
 
     def __post_init__(self) -> None:
         if len(self.idf) != len(self.vocabulary) or not all(map(math.isfinite, self.idf)):
             message = "idf must have a finite number for each word"
             raise ValueError(message)
-        if self.token_pattern != WORD_PATTERN:
-            message = "token_pattern is not the one known here"
-            raise ValueError(message)
 
 
 class RankingModel(Entry, frozen=True, kw_only=True, tag_field="name", tag="ranking_model"):
-    """The model of whether a memory that is shown will have been of use.
+    """The model of whether a memory that is shown will be found useful.
 
     Attributes:
         features: The name of each column.

@@ -6,8 +6,11 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from engram.training.clustering import near_pairs
+import numpy as np
+
 from engram.training.messages import Metric, Recommendation
+from engram.training.repeats import near_pairs
+from engram.training.rows import PartVectors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -57,14 +60,27 @@ def recommendations(corpus: Corpus) -> Iterator[Recommendation]:
 
 
 def _said_twice(corpus: Corpus) -> list[tuple[int, int]]:
-    """Return pairs of an earlier row and a later one of its type whose contexts nearly agree."""
-    by_type: dict[str, list[int]] = {}
-    owners = corpus.owners.tolist()
-    for at, owner in enumerate(owners):
-        by_type.setdefault(corpus.rows[owner].memory_type, []).append(at)
+    """Return pairs of an earlier row and a later one that says nearly the same.
+
+    Both are of one type and project, and each of the three parts nearly agrees; a blank one only
+    with a blank one.
+    """
+    parts = [PartVectors(corpus.vectors, corpus.owners), *corpus.others]
+    places = [np.full(len(corpus.rows), -1) for _ in parts]
+    for place, part in zip(places, parts, strict=True):
+        place[part.owners] = np.arange(len(part.owners))
+    alike: dict[tuple[str, str | None, tuple[int, ...]], list[int]] = {}
+    for at, row in enumerate(corpus.rows):
+        texts = (row.context, row.action, row.result)
+        filled = tuple(field for field, text in enumerate(texts) if text.strip())
+        if filled and all(places[field][at] >= 0 for field in filled):
+            alike.setdefault((row.memory_type, row.project, filled), []).append(at)
     pairs = [
-        (owners[places[earlier]], owners[places[later]])
-        for places in by_type.values()
-        for earlier, later in near_pairs(corpus.vectors[places]).tolist()
+        (members[earlier], members[later])
+        for (*_, filled), members in alike.items()
+        if len(members) > 1
+        for earlier, later in near_pairs(
+            [parts[field].vectors[places[field][members]] for field in filled]
+        ).tolist()
     ]
     return sorted(pairs, key=lambda pair: pair[1])

@@ -1,4 +1,4 @@
-"""The model of whether a memory that a search shows will have been of use."""
+"""The model of whether a memory that a search shows will be found useful."""
 
 from __future__ import annotations
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 NAME: Final = "ranking_model"
 FAILURE: Final = "ranker_training_failed"
 
+USEFUL: Final = 0.5
+"""The score from which a memory that was judged counts as useful."""
+
 LEAST_OF_EACH: Final = 5
 """How many rows of each label it takes to hold some out."""
 
@@ -44,9 +47,13 @@ _MOST: Final = float(np.finfo(np.float32).max)
 def train_ranker(rows: Sequence[Row], folder: Path, seed: int) -> Artifact | None:
     """Train the ranking model and write it to a folder.
 
-    Its label is whether a memory was judged after a search had shown it. With `LEAST_JUDGED` rows
-    or more, `LEAST_OF_EACH` of each label, a fifth is held out, with the same share of each label,
-    and the model passes with `LEAST_AUC` there. The one written is the one that was judged.
+    Its label is whether a memory was judged after a search had shown it, with a score of `USEFUL`
+    or more. Those found of less use have the label of those never judged: being judged alone is
+    nothing to be raised for.
+
+    With `LEAST_JUDGED` rows or more, `LEAST_OF_EACH` of each label, a fifth is held out, with the
+    same share of each label, and the model passes with `LEAST_AUC` there. The one written is the
+    one that was judged.
 
     Args:
         rows: The memories; those that lack a value it learns from are left out.
@@ -59,11 +66,11 @@ def train_ranker(rows: Sequence[Row], folder: Path, seed: int) -> Artifact | Non
     Raises:
         TrainingFailed: All rows have the same label, or the file cannot be written.
     """
-    known = [(seen, row.judged) for row in rows if (seen := _seen(row)) is not None]
+    known = [(seen, _useful(row)) for row in rows if (seen := _seen(row)) is not None]
     if len(known) < LEAST_ROWS:
         return None
     features = np.array([seen for seen, _ in known], dtype=np.float32)
-    labels = np.array([judged for _, judged in known], dtype=np.int64)
+    labels = np.array([useful for _, useful in known], dtype=np.int64)
     each = np.bincount(labels, minlength=2)
     if not each.all():
         message = f"{FAILURE}: every memory has the same label, {labels[0]}"
@@ -87,6 +94,10 @@ def train_ranker(rows: Sequence[Row], folder: Path, seed: int) -> Artifact | Non
         features=FEATURES,
     )
     return write_model(folder, model, made.content, FAILURE)
+
+
+def _useful(row: Row) -> bool:
+    return row.judged and row.score is not None and row.score >= USEFUL
 
 
 def _seen(row: Row) -> tuple[float, ...] | None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from engram.storage.training_source import MemoryCells, TrainingSource, VectorShape
 
+_AT_ONCE: Final = 8192
 _STRINGS: Final = msgspec.json.Decoder(list[str])
 
 
@@ -36,6 +37,7 @@ class Row:
         context: In what situation.
         action: What was done.
         result: What came of it.
+        project: Whose it is.
         score: How useful it was judged, finite; 0.0 before it was.
         tags: Its tags.
         parent_id: The memory it followed from.
@@ -51,6 +53,7 @@ class Row:
     context: str
     action: str
     result: str
+    project: str | None
     score: float | None
     tags: tuple[str, ...]
     parent_id: str | None
@@ -71,6 +74,18 @@ class QValue(NamedTuple):
     update_count: int
 
 
+class PartVectors(NamedTuple):
+    """The vectors of one part of the memories.
+
+    Attributes:
+        vectors: float16[m, dim] or float32[m, dim], unit length, of those that have a sound one.
+        owners: int64[m], the row of each vector, ascending.
+    """
+
+    vectors: NDArray[np.float16] | NDArray[np.float32]
+    owners: NDArray[np.int64]
+
+
 @dataclass(frozen=True, slots=True)
 class Corpus:
     """What a run learns from.
@@ -80,6 +95,7 @@ class Corpus:
         vectors: float32[m, dim], unit length, of the contexts of those rows that have a sound one.
         owners: int64[m], the row of each vector, ascending.
         q_values: What the router learned.
+        others: The vectors of actions and of results, in half precision: they are many.
         skipped: How many memories could not be read, or not whole.
     """
 
@@ -87,20 +103,22 @@ class Corpus:
     vectors: NDArray[np.float32]
     owners: NDArray[np.int64]
     q_values: list[QValue]
+    others: tuple[PartVectors, ...] = ()
     skipped: int = 0
 
 
-def read_corpus(database: Path, key: str | None = None) -> Corpus:
+def read_corpus(database: Path, key: str | None = None, agent: str | None = None) -> Corpus:
     """Return what a store, or a database of the reference server, holds.
 
     Args:
         database: The file; it stays as it is, and others may write it meanwhile.
         key: Its passphrase, if it is encrypted.
+        agent: The only agent of a store whose memories are read; None: everybody's.
 
     Raises:
         EngramError: It cannot be read; see `engram.storage.training_source.reading`.
     """
-    with reading(database, key) as source:
+    with reading(database, key, agent) as source:
         return _Reader(source).corpus()
 
 
@@ -116,28 +134,42 @@ class _Reader:
         self._partial: set[int] = set()
 
     def corpus(self) -> Corpus:
-        vectors = _Vectors(self._source.shape())
+        shape = self._source.shape()
+        parts = [_Vectors(shape, dtype) for dtype in ("float32", "float16", "float16")]
         judged = self._source.judged()
         for batch in self._source.memories():
             first = len(self._rows)
-            blobs = [cells.vector for cells in batch if self._take(cells, judged)]
-            there = [(first + at, blob) for at, blob in enumerate(blobs) if blob is not None]
-            vectors.add(there)
+            kept = [cells for cells in batch if self._take(cells, judged)]
+            # The last three cells.
+            for cell, part in enumerate(parts, -3):
+                there = ((first + at, cells[cell]) for at, cells in enumerate(kept))
+                part.add([(owner, blob) for owner, blob in there if blob is not None])
         for chunks in self._source.vectors():
-            vectors.add([(self._places[key], blob) for key, blob in chunks if key in self._places])
-        matrix, owners = vectors.whole()
+            for field, part in enumerate(parts):
+                part.add(
+                    [
+                        (self._places[key], blob)
+                        for key, of, blob in chunks
+                        if of == field and key in self._places
+                    ]
+                )
+        contexts, *others = (part.whole() for part in parts)
+        refused: set[int] = set().union(*(part.refused for part in parts))
         return Corpus(
             self._rows,
-            matrix,
-            owners,
+            contexts.vectors.astype(np.float32, copy=False),
+            contexts.owners,
             list(_q_values(self._source)),
-            self._lost + len(self._partial | vectors.refused),
+            tuple(others),
+            self._lost + len(self._partial | refused),
         )
 
     def _take(self, cells: MemoryCells, judged: set[str]) -> bool:
         """Keep a memory; return whether it can be told from others and says something."""
         uid = public_id(cells.id_kind, cells.uid)
         said = [_text(cell) for cell in cells[3:7]]
+        if cells.project is not None:
+            said.append(_text(cells.project))
         if uid is None or uid in self._ids or None in said:
             self._lost += 1
             return False
@@ -157,13 +189,14 @@ def _row(uid: str, said: list[Any], cells: MemoryCells, judged: set[str]) -> tup
     has_parent = cells.parent_kind != "null"
     parent = public_id(cells.parent_kind, cells.parent) if has_parent else None
     created, updated, last_used = map(_time, (cells.created, cells.updated, cells.last_used))
-    memory_type, context, action, result = said
+    memory_type, context, action, result, *project = said
     row = Row(
         id=uid,
         memory_type=memory_type,
         context=context,
         action=action,
         result=result,
+        project=project[0] if project else None,
         score=score,
         tags=tags or (),
         parent_id=parent,
@@ -230,17 +263,22 @@ def _q_values(source: TrainingSource) -> Iterator[QValue]:
 
 
 class _Vectors:
-    """Vectors as they are read: one for each owner, the mean of what it has.
+    """Vectors of one part as they are read: one for each owner, the mean of what it has.
+
+    Args:
+        shape: How they are stored.
+        kept: The NumPy type that they are kept in.
 
     Attributes:
         refused: The owners of vectors that are of another size, not finite, or zero.
     """
 
-    def __init__(self, shape: VectorShape) -> None:
+    def __init__(self, shape: VectorShape, kept: str) -> None:
         self._dim = shape.dim
         self._dtype = np.dtype(shape.dtype)
         self._size = shape.dim * self._dtype.itemsize
-        self._sums = np.zeros((shape.at_most, shape.dim), dtype=np.float32)
+        # Where nothing is written, the system gives no memory.
+        self._sums = np.zeros((shape.at_most, shape.dim), dtype=kept)
         self._owners = np.zeros(shape.at_most, dtype=np.int64)
         self._used = 0
         self.refused: set[int] = set()
@@ -268,12 +306,17 @@ class _Vectors:
         self._owners[start:end] = owners[begins]
         self._used = end
 
-    def whole(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Return the vectors, float32[m, dim], unit length, and their owners, int64[m]."""
-        vectors, owners = normalise(self._sums[: self._used]), self._owners[: self._used]
+    def whole(self) -> PartVectors:
+        """Return the vectors and their owners."""
+        vectors, owners = self._sums[: self._used], self._owners[: self._used]
+        for first in range(0, self._used, _AT_ONCE):
+            some = vectors[first : first + _AT_ONCE]
+            some[:] = normalise(some.astype(np.float32))
         good = vectors.any(axis=1)
         self.refused.update(owners[~good].tolist())
-        return (vectors, owners) if good.all() else (vectors[good], owners[good])
+        return (
+            PartVectors(vectors, owners) if good.all() else PartVectors(vectors[good], owners[good])
+        )
 
 
 def _is_blob(cell: Any, size: int) -> bool:

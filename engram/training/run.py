@@ -48,6 +48,7 @@ class Task:
         deep: Whether to go through the stages of the text model too.
         seed: What chance begins with: the same database and seed, the same output.
         key_file: A file with the passphrase of an encrypted store.
+        agent: The only agent of a store whose memories are read; None: everybody's.
     """
 
     database: Path
@@ -55,6 +56,7 @@ class Task:
     deep: bool = False
     seed: int = 0
     key_file: Path | None = None
+    agent: str | None = None
 
 
 def carry_out(
@@ -89,7 +91,7 @@ def _loaded(task: Task) -> Corpus | Error:
         from engram.training.rows import read_corpus  # noqa: PLC0415
 
         key = None if task.key_file is None else passphrase_in(task.key_file)
-        return read_corpus(task.database, key)
+        return read_corpus(task.database, key, task.agent)
     except Exception as error:  # noqa: BLE001 - whatever it is, the reader gets one line about it
         return Error(reason(error))
 
@@ -147,7 +149,8 @@ class _Run:
         groups = clusters(self._corpus.vectors) if len(owners) > 1 else []
         self._found["cluster_count"] = len(groups)
         return self._once(
-            cluster_insight([rows[at] for at in owners[group].tolist()]) for group in groups
+            cluster_insight([rows[at] for at in owners[group].tolist()], self._task.agent)
+            for group in groups
         )
 
     def _patterns(self) -> list[Message]:
@@ -155,7 +158,7 @@ class _Run:
 
         patterns = temporal_patterns(self._corpus.rows)
         self._found["temporal_pattern_count"] = len(patterns)
-        return [temporal_insight(pattern) for pattern in patterns]
+        return [temporal_insight(pattern, self._task.agent) for pattern in patterns]
 
     def _chains(self) -> list[Message]:
         from engram.training.chains import explicit_chains, implicit_chains  # noqa: PLC0415
@@ -165,7 +168,9 @@ class _Run:
         chains = explicit_chains(rows)
         chains += implicit_chains(self._corpus, {at for chain in chains for at in chain})
         self._found["causal_chain_count"] = len(chains)
-        return self._once(chain_insight([rows[at] for at in chain]) for chain in chains)
+        return self._once(
+            chain_insight([rows[at] for at in chain], self._task.agent) for chain in chains
+        )
 
     def _once(self, insights: Iterable[Insight]) -> list[Message]:
         """Return those insights that no other group of the same memories was said of."""

@@ -36,8 +36,11 @@ def temporal_patterns(rows: Sequence[Row]) -> list[list[Row]]:
     return patterns
 
 
-def temporal_insight(pattern: Sequence[Row]) -> Insight:
-    """Return what a pattern says; its memories have times, in whose order they are."""
+def temporal_insight(pattern: Sequence[Row], agent: str | None) -> Insight:
+    """Return what a pattern, of an agent or anybody, says.
+
+    Its memories have times, in whose order they are.
+    """
     times = [row.created for row in pattern if row.created is not None]
     hours = (times[-1] - times[0]) / (len(times) - 1) / _HOUR
     heading = (
@@ -48,6 +51,7 @@ def temporal_insight(pattern: Sequence[Row]) -> Insight:
     return insight(
         "temporal",
         pattern,
+        agent,
         context=with_evidence(heading, (row.context for row in latest)),
         action=f"{len(pattern)} occurrences with ~{hours:.1f}h interval",
         result=with_evidence("What came of the latest", (row.result for row in latest)),

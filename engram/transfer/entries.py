@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from engram import arguments, entries
 from engram.errors import InvalidArgument
 from engram.storage.lifecycle import FORGET, INVALIDATE, RESTORE, STATUS
+from engram.storage.merged_tags import ADDED
 from engram.storage.observations import Payload
 from engram.transfer.rows import memory_id
 from engram.transfer.strict_json import items, members, parse
@@ -60,9 +61,18 @@ def check_step(record: Record, where: str) -> None:
         InvalidArgument, InvalidType: No store could hold it.
     """
     place = f"{where}.memories"
-    arguments.names(items(parse(record["memories"], place), place), place)
+    named = arguments.names(items(parse(record["memories"], place), place), place)
+    merge = record["action"] == "merge"
+    if len(named) != 1 + merge:
+        message = f"{place} must name {'two memories' if merge else 'one memory'}"
+        raise InvalidArgument(message)
     place = f"{where}.before"
-    arguments.json_object(members(parse(record["before"], place), place), place)
+    before = members(parse(record["before"], place), place)
+    if not before.keys() <= {ADDED}:
+        message = f"{place} must have no other member than {ADDED}"
+        raise InvalidArgument(message)
+    for name, tags in before.items():
+        arguments.names(items(tags, f"{place}.{name}"), f"{place}.{name}")
 
 
 def check_change(record: Record, where: str) -> None:

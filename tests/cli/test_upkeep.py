@@ -70,7 +70,7 @@ def test_backup(run, store, tmp_path):
 
 def test_compact(run, path, tmp_path, monkeypatch):
     # As if the store were too large to be rebuilt when it is closed after an erasure.
-    monkeypatch.setattr("engram.storage.store.REBUILT_BELOW", 0)
+    monkeypatch.setattr("engram.storage.store_file.REBUILT_BELOW", 0)
     lines = "".join(json.dumps({"content": f"note {n} " * 200}) + "\n" for n in range(40))
     (tmp_path / "notes.jsonl").write_text(lines)
     run("ingest", path, tmp_path / "notes.jsonl")

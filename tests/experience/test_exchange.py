@@ -115,7 +115,7 @@ def test_parents_come_in_any_order_and_may_be_missing(experiences):
 
 
 REFUSED = {
-    "id": ["", "x" * 201, "é" * 101, "fact:1", "evidence-1", 5, "\ud800"],
+    "id": ["", "x" * 101, "é" * 51, "fact:1", "evidence-1", 5, "\ud800"],
     "memory_type": ["opinion", None],
     "context": ["x" * 10_001, "é" * 5001, None],
     "action": ["x" * 10_001, 1],
@@ -142,6 +142,25 @@ def test_one_bad_record_keeps_all_out(experiences, name, value):
     with pytest.raises((InvalidArgument, InvalidType), match=rf"memories\[1\]\.{name}"):
         experiences.import_experiences([PLAIN, bad])
     assert experiences.status().episodes == 0
+
+
+def test_bad_records_may_be_left_out_or_all_only_counted(experiences):
+    experiences.import_experiences([PLAIN])
+    records = [PLAIN, replace(PLAIN, id=""), replace(PLAIN, id="new"), replace(PLAIN, id="new")]
+    counts = Imported(1, 2, 1)
+    assert experiences.import_experiences(records, skip_refused=True, dry_run=True) == counts
+    assert len(experiences.export()) == 1
+    with pytest.raises(InvalidArgument, match=r"memories\[1\]"):
+        experiences.import_experiences(records, dry_run=True)
+    assert experiences.import_experiences(records, skip_refused=True) == counts
+    assert len(experiences.export()) == 2
+
+
+@pytest.mark.parametrize("uid", ["x" * 100, "é" * 50])
+def test_the_longest_id_is_accepted_everywhere(experiences, uid):
+    experiences.import_experiences([replace(PLAIN, id=uid)])
+    assert experiences.judge(uid, score=1).score == 1
+    experiences.delete(uid)
 
 
 def test_what_is_no_record_is_refused(experiences):
@@ -189,6 +208,84 @@ def test_another_model_is_an_error(opened, path):
         with pytest.raises(ModelMismatch):
             follows.import_experiences([PLAIN])
         assert follows.status().episodes == 1
+
+
+def family(experiences) -> dict[str, str | None]:
+    return {one.id: one.parent_id for one in experiences.export()}
+
+
+def test_a_parent_that_was_merged_or_deleted_is_exported_as_what_is_left_of_it(
+    experiences, opened, path
+):
+    texts = {"context": "the same", "action": "said", "result": "again"}
+    experiences.import_experiences(
+        [
+            replace(PLAIN, id="best", score=0.9, **texts),
+            replace(PLAIN, id="middle", score=0.8, **texts),
+            replace(PLAIN, id="broken", parent_id="gone", context="an orphan"),
+            replace(PLAIN, id="of middle", parent_id="middle", context="one"),
+            replace(PLAIN, id="of broken", parent_id="broken", context="three"),
+            replace(PLAIN, id="of best", parent_id="best", context="four"),
+        ]
+    )
+    assert experiences.consolidate(min_score=0).merged == 1
+    # Into one that was not there in the first run: a chain of two.
+    experiences.import_experiences(
+        [
+            replace(PLAIN, id="worst", score=0.1, **texts),
+            replace(PLAIN, id="first", score=1.0, **texts),
+            replace(PLAIN, id="of worst", parent_id="worst", context="two"),
+        ]
+    )
+    done = experiences.consolidate(min_score=0)
+    assert done.merged == 2
+    assert experiences.get("middle").superseded_by == "best"
+    assert experiences.get("of middle").parent_id == "middle"
+    expected = {
+        "first": None,
+        "of middle": "first",
+        "of worst": "first",
+        "of broken": None,
+        "of best": "first",
+    }
+    assert family(experiences) == expected
+    other = opened(path=path.with_name("other.engram"))
+    other.import_experiences([wire(one) for one in experiences.export()])
+    assert other.preview().garbage == 0
+    assert other.consolidate(min_score=0).deleted == 0
+    assert family(other) == expected
+    experiences.undo(done.run_id)
+    assert family(experiences)["of middle"] == "best"
+
+
+def test_a_parent_that_is_not_exported_is_not_named(experiences, opened, open_memory):
+    quarantined = open_memory().observe("hidden", quarantined=True)
+    plain = open_memory().observe("an episode")
+    bobs = opened("bob").store("of", "another", "agent").id
+    experiences.import_experiences(
+        [
+            replace(PLAIN, id="q", parent_id=quarantined, context="1"),
+            replace(PLAIN, id="p", parent_id=plain, context="2"),
+            replace(PLAIN, id="b", parent_id=bobs, context="3"),
+            replace(PLAIN, id="gone", parent_id="nobody", context="4"),
+        ]
+    )
+    assert family(experiences) == {bobs: None, "q": None, "p": None, "b": bobs, "gone": "nobody"}
+    ann = opened("ann")
+    ann.import_experiences([replace(PLAIN, id="a", parent_id=bobs, context="5")])
+    assert family(ann) == {"a": None}
+
+
+def test_an_experience_is_not_its_own_parent(experiences):
+    same = {"context": "the same", "action": "said", "result": "again"}
+    experiences.import_experiences(
+        [
+            replace(PLAIN, id="child", parent_id="parent", score=0.9, **same),
+            replace(PLAIN, id="parent", **same),
+        ]
+    )
+    assert experiences.consolidate(min_score=0).merged == 1
+    assert family(experiences) == {"child": None}
 
 
 def test_no_lock_is_held_while_it_embeds(opened):

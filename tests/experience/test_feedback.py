@@ -7,9 +7,10 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 import pytest
+from files import every_byte
 from stand_ins import WordEmbedder
 
 from engram.errors import StoreFull
@@ -68,6 +69,53 @@ def test_the_query_is_not_among_it(experiences, path):
     experiences.search("unheard-of")
     [row] = rows(path, "SELECT * FROM routing")
     assert "unheard" not in repr(row)
+
+
+def test_no_byte_of_a_query_is_kept(experiences, path):
+    """An erased word must not come back by being looked for."""
+    uid = experiences.store("red Quaggaplain lamp", "", "").id
+    experiences.store("red chair", "", "")
+    experiences.delete(uid)
+    assert experiences.search("red Quaggaplain").hits
+    experiences.prune_feedback()
+    experiences.close()
+    assert rows(path, "SELECT query FROM recall_log") == [(None,)]
+    assert b"quaggaplain" not in every_byte(path).lower()
+
+
+def test_other_programs_read_searches_as_the_log_they_know(experiences, path):
+    assert rows(path, "SELECT * FROM schema_meta WHERE key = 'embedding_model'") == []
+    experiences.store("fix the lamp", "", "")
+    found = experiences.search("fix the lamp", limit=4)
+    connection = sqlite3.connect(path)
+    with closing(connection):
+        connection.row_factory = sqlite3.Row
+        [row] = map(dict, connection.execute("SELECT * FROM routing_log"))
+        assert json.loads(row.pop("shadow_rewards"))[-1] == {"k": 20, "reward": 1.0}
+        assert row == {
+            "query_id": found.query_id,
+            **dict(
+                zip(
+                    ("mode", "search_strategy", "llm_selection", "contextualization"),
+                    found.routing[:4],
+                    strict=True,
+                )
+            ),
+            "proactivity": found.routing[4],
+            "top_k": 4,
+            "created_at": "2026-01-01T00:00:00Z",
+        }
+        meta = dict(map(tuple, connection.execute("SELECT key, value FROM schema_meta")))
+        [table] = connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'episode_fts'")
+        for view in ("routing_log", "schema_meta"):
+            with pytest.raises(sqlite3.OperationalError, match="view"):
+                connection.execute(f"DELETE FROM {view}")
+    assert f'tokenize = "{meta.pop("fts_tokenizer")}"' in table["sql"]
+    assert meta == {
+        "tags_format": "json_array_v1",
+        "feedback_query_id": "v1",
+        "embedding_model": WordEmbedder().fingerprint,
+    }
 
 
 def test_a_search_does_not_wait_for_another_writer(experiences, opened, path):

@@ -10,13 +10,14 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 from fake_trainer import COMPLETE, PROGRESS, insight
 from stand_ins import WordEmbedder
 
 from engram.errors import InvalidArgument, TimedOut, TrainerFailed, TrainerReplyError
-from engram.experience import ExperienceMemory
+from engram.experience import ExperienceMemory, Generated
 
 
 def ids(memory: ExperienceMemory) -> list[str]:
@@ -130,6 +131,14 @@ def test_the_last_twenty_runs_are_kept(experiences, fake, run):
     assert [one.id for one in experiences.training_runs()] == kept[:1:-1]
 
 
+def test_a_trainer_takes_no_insights_from_others(experiences, path, clock, fake, run, tmp_path):
+    run(fake.says(insight("a"), COMPLETE))
+    with ExperienceMemory(path, embedder=WordEmbedder(), clock=clock, agent_id="ann") as ann:
+        ann.generate(tmp_path / "models", trainer=fake.says(insight("b"), COMPLETE))
+        assert ids(ann) == ["b"]
+    assert ids(experiences) == ["a", "b"]
+
+
 def test_a_failure_says_why(experiences, fake, run):
     said = {"type": "error", "message": "no table memories"}
     with pytest.raises(TrainerFailed, match="status 3: no table memories: it broke"):
@@ -155,6 +164,11 @@ def test_a_trainer_is_found_on_the_path(fake, run, monkeypatch):
     assert run("bin/trainer").messages_parsed == 1
     monkeypatch.setenv("PATH", str(fake.file.parent), prepend=os.pathsep)
     assert run("trainer").messages_parsed == 1
+
+
+def test_a_trainer_in_a_home_is_found(fake, run, monkeypatch):
+    monkeypatch.setenv("HOME", str(Path(fake.says()).parent))
+    assert run(f"~/{Path(fake.says()).name}") == Generated(0, 0)
 
 
 def test_a_trainer_that_takes_too_long_is_killed_with_its_children(

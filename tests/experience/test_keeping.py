@@ -133,7 +133,8 @@ def test_tags_that_come_twice_stay_so(experiences):
 
 def test_other_types_projects_and_agents_are_others(opened):
     ann, bob, operator = opened("ann"), opened("bob"), opened()
-    for memory in (ann, bob, operator):
+    # The operator's come first: an agent that never wrote has none of them.
+    for memory in (operator, ann, bob):
         for memory_type in MEMORY_TYPES:
             for project in (None, "one", "two"):
                 stored = memory.store(*TEXTS, memory_type=memory_type, project=project)
@@ -143,6 +144,15 @@ def test_other_types_projects_and_agents_are_others(opened):
             assert memory.store(*TEXTS, project=project).deduplicated
     assert len(ann.export()) == 18
     assert len(operator.export()) == 54
+
+
+def test_nothing_like_it_is_of_an_agent_that_never_wrote(opened):
+    nobodys = opened().store(*TEXTS).id
+    like_it = "  ".join(TEXTS[0].split()), *TEXTS[1:]
+    stored = opened("ann").store(*like_it)
+    assert (stored.deduplicated, stored.id == nobodys) == (False, False)
+    assert opened("bob").store(*TEXTS).id not in {nobodys, stored.id}
+    assert [one.used_count for one in opened().export()] == [0, 0, 0]
 
 
 @pytest.mark.parametrize(("angle", "same"), [(10, True), (17, True), (19, False)])

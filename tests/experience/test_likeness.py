@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engram.cognition.likeness import Vocabulary, similar
+from engram.cognition.likeness import Vocabulary
+from engram.cognition.similar import similar
 from engram.storage.consolidations import Candidate
 
 THRESHOLD = 0.9
@@ -48,12 +50,19 @@ def likeness(one, other) -> float | None:
         return None
     if len(cosines) < len(shares):
         return min(shares) if min(shares) >= 0.9 else None
-    return min(1.0, *cosines) if min(cosines) >= THRESHOLD else None
+    cosine = min(1.0, round(min(cosines), 5))
+    return cosine if cosine >= THRESHOLD else None
 
 
 @settings(max_examples=300)
-@given(st.lists(_EXPERIENCE, max_size=25))
-def test_groups_are_those_of_a_search_through_all_pairs(experiences):
+@given(st.lists(_EXPERIENCE, max_size=25), st.sampled_from([1, 2, 5, 2048]))
+def test_groups_are_those_of_a_search_through_all_pairs(experiences, block):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("engram.cognition.similar._BLOCK", block)
+        compare(experiences)
+
+
+def compare(experiences):
     expected: dict[int, list[int]] = {}
     for number, one in enumerate(experiences):
         alike = [(likeness(one, experiences[other]), other) for other in expected]

@@ -47,7 +47,7 @@ def full(experiences, memory):
         run("INSERT INTO consolidation VALUES (1, 'run', 5), (2, 'other', 6)")
         run(
             "INSERT INTO consolidation_step VALUES (NULL, 'step', 1, 'merge', ?, 'alike', 'me',"
-            " '{\"tags\": []}', 5, 9)",
+            " '{\"added\": []}', 5, 9)",
             (json.dumps(ids[:2]),),
         )
     return memory
@@ -116,6 +116,14 @@ def test_an_agent_exports_its_own(opened, open_memory, file):
         ("consolidation_step", {"memories": "["}),
         ("consolidation_step", {"before": "[]"}),
         ("consolidation_step", {"before": "{"}),
+        ("consolidation_step", {"before": '{"added": 5}'}),
+        ("consolidation_step", {"before": '{"added": null}'}),
+        ("consolidation_step", {"before": '{"added": "tag"}'}),
+        ("consolidation_step", {"before": '{"added": ["tag", 1]}'}),
+        ("consolidation_step", {"before": '{"taken": []}'}),
+        ("consolidation_step", {"memories": "[]"}),
+        ("consolidation_step", {"memories": '["one"]'}),
+        ("consolidation_step", {"action": "archive"}),
         ("consolidation_step", {"action": "burn"}),
         ("consolidation_step", {"run": "nobody"}),
     ],

@@ -22,7 +22,8 @@ from engram.retrieval.fusion import Fusion
 from engram.storage import EpisodeFilter
 
 TYPES = ("decision", "pattern", "bugfix", "context", "antipattern", "insight")
-WORDS = [f"w{n}" for n in range(40)]
+# Some of them begin as others do.
+WORDS = [f"wo{n}" for n in range(40)]
 
 
 @pytest.fixture
@@ -139,8 +140,16 @@ class Twin:
     def by_words(self, query: str, rows: list[Row]) -> list[int]:
         with self.store.reading():
             found, _ = self.store.text.search(query, EpisodeFilter(), 10**6)
-        keys = {row.key for row in rows}
-        return [key for key in found.tolist() if key in keys]
+            longer, _ = self.store.text.search_beginnings(query, EpisodeFilter(), 10**6)
+        asked, keys = query.split(), {row.key: row for row in rows}
+        said = {key: " ".join(row.texts).split() for key, row in keys.items()}
+        exact = [key for key in found.tolist() if key in keys]
+        assert set(exact) == {key for key in keys if {*asked} & {*said[key]}}
+        begins = [key for key in longer.tolist() if key in keys and key not in exact]
+        assert {*exact, *begins} == {
+            key for key in keys if any(one.startswith(tuple(asked)) for one in said[key])
+        }
+        return exact + begins
 
     def search(self, query, limit, agent, tags, types, project, fusion) -> list[tuple[str, float]]:
         least = 1.0 if project is None else fusion.other_project_weight
@@ -270,7 +279,71 @@ def test_with_segments_too_words_find_alone(experiences, monkeypatch):
     assert experiences._index.segments
     experiences._embedder = Failing(RuntimeError())
     found = experiences.search("lamp7 lamp119")
-    assert (set(ids(found)), found.degraded) == ({uids[7], uids[119]}, True)
+    assert (set(ids(found)[:2]), found.degraded) == ({uids[7], uids[119]}, True)
+    assert set(ids(found)[2:]) < set(uids[70:80])
+    assert set(ids(experiences.search("lamp7", limit=50))) == {uids[7], *uids[70:80]}
+    assert ids(experiences.search("la", limit=50)) == []
+
+
+@pytest.mark.usefixtures("parts")
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ("auth", {"full", "mixed"}), ("AUTHENT", {"full", "mixed"}), ("au", set()),
+        ("русск", {"russian"}), ("auth-error", {"full", "errors", "mixed"}),
+        ("error", {"errors", "mixed"}), ("cafe", {"accent"}), ("authenticationx", set()),
+        ("東京", {"tokyo"}), ("東京タ", {"tokyo"}),
+    ],
+)  # fmt: skip
+def test_a_word_finds_longer_ones_that_begin_so(experiences, query, wanted):
+    texts = {
+        "full": "authentication", "errors": "two errors", "russian": "русские слова",
+        "mixed": "Authenticated ERRORLESS", "accent": "Caféteria", "tokyo": "東京タワー",
+    }  # fmt: skip
+    for number in range(120):
+        experiences.store(f"filler{number} x", "", "")
+    named = {experiences.store(text, "", "").id: name for name, text in texts.items()}
+    experiences.search("x")
+    experiences._embedder = Failing(OSError())
+    found = experiences.search(query)
+    assert {named[uid] for uid in ids(found)} == wanted
+    assert experiences.search(query).hits == found.hits
+
+
+@pytest.mark.usefixtures("parts")
+def test_exact_words_come_first_and_filters_hold_for_the_others(experiences):
+    def words(count: int) -> str:
+        return " ".join(f"other{n}" for n in range(count))
+
+    longer = [experiences.store(f"errors {n}", "", "", tags=["t"]).id for n in range(130)]
+    exact = [experiences.store(f"error {words(n)}", "", "").id for n in range(5)]
+    experiences.search("x")
+    experiences._embedder = Failing(OSError())
+    found = ids(experiences.search("error", limit=135))
+    assert (found[:5], set(found[5:])) == (exact, set(longer))
+    assert ids(experiences.search("error", limit=7)) == found[:7]
+    only = ids(experiences.search("error", limit=10, tags=["T"]))
+    assert (len(only), set(only) <= set(longer)) == (10, True)
+    assert ids(experiences.search("error", tags=["none"])) == []
+
+
+def test_other_searches_know_exact_words_only(experiences, open_memory):
+    experiences.store("authentication", "", "")
+    [hit] = open_memory().recall("auth", vector_weight=0.0, fts_weight=1.0)
+    assert hit.score == 0.0
+
+
+def test_the_answer_does_not_depend_on_how_many_are_asked_for(experiences):
+    """Up to 25 both rankings are as long: no memory loses its place in one of them."""
+    for n in range(70):
+        experiences.store(f"beta x{n} y{n} z{n}", "", "")
+    # The nearest by meaning, and by words behind all others.
+    last = experiences.store("beta", " ".join(f"w{n}" for n in range(400)), "").id
+    fusion = Fusion(vector_weight=0.9, sparse_weight=0.1)
+    whole = experiences.search("beta", limit=25, fusion=fusion).hits
+    assert last in {hit.id for hit in whole[:9]}
+    for limit in range(25):
+        assert experiences.search("beta", limit=limit, fusion=fusion).hits == whole[:limit]
 
 
 @pytest.mark.parametrize(

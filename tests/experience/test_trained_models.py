@@ -12,7 +12,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from engram.experience.models import MODES, TrainedModels, factors
 from engram.training.classifier import train_classifier
-from engram.training.features import classified_text
+from engram.training.features import classified_text, digest, tokens
 from engram.training.manifest import MAX_MANIFEST_BYTES
 from engram.training.onnx_models import write_manifest
 from engram.training.ranker import train_ranker
@@ -53,7 +53,9 @@ def test_words_are_weighed_as_by_scikit_learn(folder):
     classifier = models._current().classifier
     rows = json.loads((folder / "manifest.json").read_bytes())["models"][0]
     texts = [classified_text(one.context, one.action) for one in classified_rows(60)]
-    words = TfidfVectorizer(vocabulary=rows["vocabulary"]).fit(texts)
+    words = TfidfVectorizer(
+        vocabulary=rows["vocabulary"], analyzer=lambda text: [digest(word) for word in tokens(text)]
+    ).fit(texts)
     words.idf_ = np.array(rows["idf"])
     odd = ["", "Crash CRASH crash_trace null-pointer", "ΣΊΣΥΦΟΣ İstanbul ﬁx x2 __ é́"]
     asked = [*texts, *odd, "login\u2028pool\x00pool"]
@@ -96,7 +98,7 @@ def test_a_model_with_the_right_checksum_but_another_shape_is_ignored(folder):
     classifier, ranker = said["models"]
     (folder / ranker["file"]).write_bytes((folder / classifier["file"]).read_bytes())
     ranker["sha256"] = classifier["sha256"]
-    classifier["vocabulary"].append("more")
+    classifier["vocabulary"].append("0" * 16)
     classifier["idf"].append(1.0)
     (folder / "manifest.json").write_text(json.dumps(said))
     assert silent(TrainedModels(folder))
@@ -143,7 +145,7 @@ def test_models_of_a_later_run_are_noticed(tmp_path):
     before = models.weights(FEATURES)
     assert before is not None
     text = "twenty letters, no a"
-    reverse = [row(n, "context", text, score=n / 100, judged=n < 50) for n in range(100)]
+    reverse = [row(n, "context", text, score=0.5 + n / 200, judged=n < 50) for n in range(100)]
     write_manifest(tmp_path, [train_ranker(reverse, tmp_path, 0)])
     after = models.weights(FEATURES)
     assert before[0] > before[1]

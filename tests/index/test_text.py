@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("small_segments")
 START = datetime(2026, 1, 1, tzinfo=UTC)
 WORDS = [
     "piano", "budget", "Café", "cafe", "naïve", "the", "the", "the", "of", "on-call", "don't",
-    "東京", "タワー", "ёлка", "week", "x",
+    "東京", "タワー", "ёлка", "ёлками", "week", "weekly", "weekdays", "x", "thermal",
 ]  # fmt: skip
 WORDS_ALONE = {"vector_weight": 0.0, "fts_weight": 1.0}
 
@@ -43,10 +43,17 @@ def compare(memory: Engram, query: str, allowed: EpisodeFilter, limit: int) -> i
     with store.reading():
         expected, scores = store.text.search(query, allowed, limit)
         found, ours = words_of(memory, query, allowed, limit)
+        same(memory._index.match_beginnings, store.text.search_beginnings, query, allowed, limit)
     assert found.tolist() == expected.tolist()
     np.testing.assert_allclose(ours, scores, rtol=1e-9, atol=0.0)
     assert (found.dtype, ours.dtype) == (expected.dtype, scores.dtype)
     return len(found)
+
+
+def same(ours, theirs, *asked: object) -> None:
+    (found, scores), (expected, wanted) = ours(*asked), theirs(*asked)
+    assert found.tolist() == expected.tolist()
+    np.testing.assert_allclose(scores, wanted, rtol=1e-9, atol=0.0)
 
 
 def sentence(chance: random.Random) -> str:
@@ -168,6 +175,29 @@ def test_any_query_gives_the_answer_of_fts5(memory, query):
     for limit in (1, 3, 500):
         compare(memory, query, EpisodeFilter(), limit)
         compare(memory, query, EpisodeFilter(tags=("t2",)), limit)
+
+
+def test_a_beginning_that_one_text_completes_many_times(memory):
+    memory.observe("errors " * 200 + "errata " * 300 + "err " + "erring " * 254)
+    memory.observe("errors and more")
+    fill(memory, 130)
+    memory.observe("err")
+    for query in ("err", "erro", "error errata", "the week", "thé wee ёлк", "zzz"):
+        compare(memory, query, EpisodeFilter(), 9)
+    assert segments(memory)
+
+
+def test_only_so_many_beginnings_of_three_characters_are_looked_for(memory):
+    words = [f"word{n:02}x" for n in range(40)]
+    for word in words:
+        memory.observe(word)
+    with memory._store.reading():
+        text = memory._store.text
+        assert len(text.search_beginnings(" ".join(words), EpisodeFilter(), 99)[0]) == 32
+        assert text.beginnings_of("a of the don't on-call THE 東京 w") == ["the", "don", "call"]
+    sealed(memory)
+    for query in (" ".join(words), " ".join(word[:-1] for word in words), "wor wor word0 wo"):
+        compare(memory, query, EpisodeFilter(), 99)
 
 
 def test_terms_longer_than_fts5_keeps(memory):
@@ -308,7 +338,8 @@ def test_a_damaged_text_is_ranked_as_fts5_ranks_it(memory):
     with memory._store.writing():
         memory._store.text.remove([2])
         memory._store._connection.execute(
-            "UPDATE episode SET content = CAST(x'7069616e6f20ff80ff' AS TEXT) WHERE id = 2"
+            "UPDATE episode SET search_text = NULL,"
+            " content = CAST(x'7069616e6f20ff80ff' AS TEXT) WHERE id = 2"
         )
         memory._store.text.add(2, 2)
     assert compare(memory, "piano", EpisodeFilter(), 150) > 0

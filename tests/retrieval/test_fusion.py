@@ -62,7 +62,7 @@ def test_both_weights_may_not_be_zero():
 )
 def test_nothing_that_both_rankings_leave_out_belongs_into_the_answer(fusion, limit, weight, seed):
     depth = fusion.depth(limit, weight)
-    assert depth >= max(50, 4 * limit)
+    assert depth >= max(100, 4 * limit)
     chance = random.Random(seed)
     keys = list(range(2 * depth))
     by_meaning, by_words = chance.sample(keys, len(keys)), chance.sample(keys, len(keys))

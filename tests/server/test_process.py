@@ -32,8 +32,9 @@ import sys
 from pathlib import Path
 sys.path.append({str(Path(__file__).parents[1])!r})
 from socket_server import StandIn
-from engram.server.workers import Limits
-process.run(Path(sys.argv[1]), Limits(), StandIn)
+from engram.server.limits import Limits
+from engram.server.sections import Process, Trainer
+process.run(Path(sys.argv[1]), Limits.of(Process(), Trainer()), StandIn)
 """
 
 

@@ -15,7 +15,22 @@ HOUR = 3_600_000_000
 
 def corpus(times, vectors):
     rows = [
-        Row(f"m{at}", "decision", "", "", "", 0.0, (), None, int(time), None, None, 0, judged=False)
+        Row(
+            f"m{at}",
+            "decision",
+            "",
+            "",
+            "",
+            None,
+            0.0,
+            (),
+            None,
+            int(time),
+            None,
+            None,
+            0,
+            judged=False,
+        )
         for at, time in enumerate(times)
     ]
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -58,10 +73,10 @@ def test_chains_are_those_of_every_pair(seed, count, spread, groups, noise):
     assert chains.implicit_chains(made, set()) == plain(made)
 
 
-@pytest.mark.parametrize("shadowed", [False, True])
+@pytest.mark.parametrize("sketched", [False, True])
 @pytest.mark.parametrize("noise", [0.02, 0.05, 0.2])
-def test_all_at_once_in_blocks(monkeypatch, shadowed, noise):
-    monkeypatch.setattr(chains, "_SHADOWED_FROM", 0 if shadowed else 10**12)
+def test_all_at_once_in_blocks(monkeypatch, sketched, noise):
+    monkeypatch.setattr(chains, "_SKETCHED_FROM", 0 if sketched else 10**12)
     monkeypatch.setattr(chains, "_BLOCK", 16)
     monkeypatch.setattr(chains, "_KEPT", 3)
     monkeypatch.setattr(chains, "_FIRST_COLUMNS", 8)

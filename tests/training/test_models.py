@@ -17,6 +17,7 @@ import pytest
 from learned import classified_rows, ranked_rows, row
 
 from engram.training.classifier import train_classifier
+from engram.training.features import tokens
 from engram.training.manifest import decode, encode
 from engram.training.onnx_models import TrainingFailed, write_manifest
 from engram.training.ranker import train_ranker
@@ -71,7 +72,7 @@ def test_files_are_sound_onnx_with_the_promised_names_and_shapes(tmp_path, train
 
 
 def test_no_more_than_five_hundred_words(tmp_path):
-    rows = [row(n, "pattern" if n % 2 else "context", f"common w{n}a w{n}b") for n in range(400)]
+    rows = [row(n, "pattern" if n % 2 else "context", f"w{n}a w{n + 1}a") for n in range(1000)]
     assert train_classifier(rows, tmp_path, 0).model.inputs[0].columns == 500
 
 
@@ -91,7 +92,7 @@ def test_rows_that_lack_a_value_do_not_count_for_the_ranker(tmp_path):
 
 def test_one_type_alone_gets_a_synthetic_row_and_never_passes(tmp_path):
     trained = train_classifier(
-        [row(n, "bugfix", f"words number{n}") for n in range(60)], tmp_path, 0
+        [row(n, "bugfix", f"words number{n % 9}") for n in range(60)], tmp_path, 0
     )
     assert trained.model.labels == ("__synthetic__", "bugfix")
     assert not trained.model.passed
@@ -100,17 +101,18 @@ def test_one_type_alone_gets_a_synthetic_row_and_never_passes(tmp_path):
     assert set(probabilities) == {"__synthetic__", "bugfix"}
 
 
-@pytest.mark.parametrize("judged", [False, True])
-def test_one_label_alone_fails_the_ranker_by_its_name(tmp_path, judged):
-    rows = [replace(one, judged=judged) for one in ranked_rows(20)]
+@pytest.mark.parametrize(("judged", "score"), [(False, 0.9), (True, 0.9), (True, 0.4)])
+def test_one_label_alone_fails_the_ranker_by_its_name(tmp_path, judged, score):
+    rows = [replace(one, judged=judged, score=score) for one in ranked_rows(20)]
     with pytest.raises(TrainingFailed, match=r"^ranker_training_failed: "):
         train_ranker(rows, tmp_path, 0)
     assert not list(tmp_path.iterdir())
 
 
-def test_no_words_fail_the_classifier_by_its_name(tmp_path):
+@pytest.mark.parametrize("text", ["?", "word{n}", "twice{n} twice{n}", "w" * 41])
+def test_no_words_in_common_fail_the_classifier_by_its_name(tmp_path, text):
     with pytest.raises(TrainingFailed, match=r"^classifier_training_failed: "):
-        train_classifier([row(n, "bugfix", "?") for n in range(12)], tmp_path, 0)
+        train_classifier([row(n, "bugfix", text.format(n=n)) for n in range(12)], tmp_path, 0)
 
 
 def test_a_folder_that_cannot_be_written_to_fails_by_name(tmp_path):
@@ -120,7 +122,7 @@ def test_a_folder_that_cannot_be_written_to_fails_by_name(tmp_path):
 
 
 def test_with_few_rows_nothing_is_held_out_and_nothing_passes(tmp_path):
-    few_judged = [replace(one, judged=n < 4) for n, one in enumerate(ranked_rows(80))]
+    few_judged = [replace(one, judged=n < 4, score=0.9) for n, one in enumerate(ranked_rows(80))]
     for trained in (
         train_classifier(classified_rows(49), tmp_path, 0),
         train_ranker(ranked_rows(49), tmp_path, 0),
@@ -135,8 +137,25 @@ def test_what_cannot_be_learned_does_not_pass(tmp_path):
     types = ["bugfix", "decision"]
     rows = [row(n, types[chance.integers(2)], f"the same words {n % 3}") for n in range(200)]
     assert not train_classifier(rows, tmp_path, 0).model.passed
-    noise = [replace(one, judged=bool(chance.integers(2))) for one in ranked_rows(400)]
+    noise = [replace(one, judged=bool(chance.integers(2)), score=0.7) for one in ranked_rows(400)]
     assert not train_ranker(noise, tmp_path, 0).model.passed
+
+
+def test_a_memory_judged_to_be_useless_is_not_raised(tmp_path):
+    """Scores are 0.0 exactly where nothing was judged."""
+    chance = np.random.default_rng(6)
+    rows = []
+    for number in range(300):
+        judged = number % 2 == 0
+        score = round(float(chance.uniform(0.01, 1.0)), 2) if judged else 0.0
+        rows.append(row(number, "decision", "a text", score=score, judged=judged))
+    trained = train_ranker(rows, tmp_path, 0)
+    assert trained.model.passed
+    scores = [0.0, 0.01, 0.1, 0.3, 0.45, 0.55, 0.9]
+    seen = np.array([[score, 0, 0, 7, 0] for score in scores], np.float32)
+    never, *useless, edge, useful = (one[1] for one in asked(trained.path, seen)[1])
+    assert max(never, *useless) < 0.1
+    assert min(edge, useful) > 0.9
 
 
 CHILD = """
@@ -206,6 +225,7 @@ def test_a_second_run_takes_the_place_of_the_first(tmp_path):
         lambda said: said["models"][0].update(sha256="00"),
         lambda said: said["models"][0].update(name="other"),
         lambda said: said["models"][0].update(token_pattern="(a+)+$"),
+        lambda said: said["models"][0]["vocabulary"].__setitem__(0, "a word in clear"),
         lambda said: said["models"][0]["idf"].pop(),
         lambda said: said["models"][0].update(passed="yes"),
         lambda said: said["models"].append(said["models"][0]),
@@ -218,3 +238,23 @@ def test_a_manifest_that_is_not_exactly_one_is_refused(tmp_path, change):
     change(said)
     with pytest.raises(ValueError):  # noqa: PT011 - msgspec's own derive from it
         decode(json.dumps(said).encode())
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Crash CRASH x_2 a é", ["crash", "crash", "x_2"]),
+        ("null-pointer's end", ["null", "pointer", "end"]),
+        ("ΣΊΣΥΦΟΣ Ёлка", ["σισυφος", "елка"]),
+        # Scripts without spaces: pairs of letters.
+        ("東京タワー", ["東京", "京タ", "タワ", "ワー"]),
+        ("login失敗した", ["login", "失敗", "敗し", "した"]),
+        ("猫", []),
+        ("ความสุข", ["คว", "วา", "าม", "มสุ", "สุ", "สุข"]),
+        # Vowel signs belong to their words.
+        ("हिन्दी में", ["हिन्दी", "में"]),
+        ("w" * 40 + " " + "w" * 41 + " " + "é" * 21, ["w" * 40]),
+    ],
+)
+def test_what_a_word_is(text, words):
+    assert tokens(text) == words

@@ -209,16 +209,70 @@ def test_what_is_of_little_use_is_to_be_archived(bare):
     assert Recommendation("low", "archive", "Score 0.12 below threshold 0.3") in said
 
 
+def parts(context, action, result):
+    """The vectors of a memory's parts; None: the part is blank."""
+    found = {"vector": context, "embedding_action": action, "embedding_result": result}
+    blank = {"vector": "context", "embedding_action": "action", "embedding_result": "result"}
+    return {
+        **{column: None if one is None else blob(one) for column, one in found.items()},
+        **{blank[column]: " \n" for column, one in found.items() if one is None},
+    }
+
+
 def test_what_is_said_twice_is_to_be_merged_into_the_first(bare):
-    bare.add("a", near(0))
-    bare.add("other type", near(0), memory_type="bugfix")
-    bare.add("b", near(0, 0.01))
-    bare.add("c", near(0, 0.02), score=0.1)
-    bare.add("unlike", near(0, 0.5))
+    bare.add("a", **parts(near(0), near(1), near(2)))
+    bare.add("other type", **parts(near(0), near(1), near(2)), memory_type="bugfix")
+    bare.add("b", **parts(near(0, 0.01), near(1, 0.1), near(2)))
+    bare.add("c", **parts(near(0, 0.02), near(1), near(2, 0.1)), score=0.1)
+    bare.add("unlike", **parts(near(0, 0.5), near(1), near(2)))
     said = bare.learned()
     assert targets(said, "merge") == ["b", "c"]
     assert targets(said, "archive") == ["c"]
     assert "as a," in next(one.reasoning for one in said if getattr(one, "target_id", "") == "b")
+
+
+@pytest.mark.parametrize(
+    ("other", "merged"),
+    [
+        (parts(near(0), near(1), near(2)), True),
+        (parts(near(0, 0.1), near(1, 0.1), near(2, 0.1)), True),
+        (parts(near(0), near(1, 0.5), near(2)), False),
+        (parts(near(0), near(1), near(3)), False),
+        (parts(near(0), None, near(2)), False),
+        (parts(near(0), near(1), None), False),
+        # A text that is there and was not embedded.
+        ({"vector": near(0), "embedding_action": blob(near(1))}, False),
+        ({"vector": near(0)}, False),
+    ],
+)
+def test_only_what_agrees_in_every_part_is_merged(bare, other, merged):
+    bare.add("a", **parts(near(0), near(1), near(2)))
+    bare.add("b", **other)
+    assert targets(bare.learned(), "merge") == (["b"] if merged else [])
+
+
+@pytest.mark.parametrize(
+    "filled", [(1, 0, 0), (1, 1, 0), (1, 0, 1), (0, 1, 0), (0, 0, 1), (0, 1, 1)]
+)
+def test_a_blank_part_agrees_with_a_blank_one(bare, filled):
+    vectors = [near(axis) if there else None for axis, there in enumerate(filled)]
+    bare.add("whole", **parts(near(0), near(1), near(2)))
+    for uid in ("a", "b"):
+        bare.add(uid, **parts(*vectors))
+    assert targets(bare.learned(), "merge") == ["b"]
+
+
+def test_memories_without_a_word_are_not_merged(bare):
+    for uid in ("a", "b"):
+        bare.add(uid, **{**parts(None, None, None), "vector": near(0)})
+    assert targets(bare.learned(), "merge") == []
+
+
+def test_memories_of_two_projects_are_not_merged(bare):
+    for uid, project in (("a", None), ("b", "/p"), ("c", "/q"), ("d", "/p"), ("e", None)):
+        bare.add(uid, **parts(near(0), near(1), near(2)), project=project)
+    said = bare.learned()
+    assert targets(said, "merge") == ["d", "e"]
 
 
 def test_scores_as_large_as_numbers_get(bare):

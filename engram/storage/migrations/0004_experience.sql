@@ -125,6 +125,8 @@ CREATE INDEX consolidation_step_by_survivor ON consolidation_step (memories ->> 
 CREATE TABLE training_run (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     uid ANY NOT NULL UNIQUE,
+    -- Whose experiences it was about; NULL: everybody's.
+    agent INTEGER REFERENCES agent,
     started_at INTEGER NOT NULL,
     finished_at INTEGER NOT NULL,
     -- The code of the error that ended it.
@@ -307,3 +309,32 @@ SELECT
 FROM shown AS s
 JOIN episode AS e ON e.id = s.episode
 JOIN routing AS r ON r.id = s.routing;
+
+CREATE VIEW routing_log (
+    query_id, mode, search_strategy, llm_selection, contextualization, proactivity, top_k,
+    shadow_rewards, created_at
+) AS
+SELECT
+    lower(
+        substr(hex(r.uid), 1, 8) || '-' || substr(hex(r.uid), 9, 4) || '-'
+        || substr(hex(r.uid), 13, 4) || '-' || substr(hex(r.uid), 17, 4) || '-'
+        || substr(hex(r.uid), 21)
+    ),
+    r.mode,
+    r.search_strategy,
+    r.llm_selection,
+    r.contextualization,
+    r.proactivity,
+    r.top_k,
+    r.shadow_rewards,
+    strftime('%Y-%m-%dT%H:%M:%SZ', r.created_at / 1000000, 'unixepoch')
+FROM routing AS r;
+
+-- How that database calls what this one does. The tokenizer is that of `episode_fts`.
+CREATE VIEW schema_meta (key, value) AS
+VALUES
+    ('tags_format', 'json_array_v1'),
+    ('feedback_query_id', 'v1'),
+    ('fts_tokenizer', 'unicode61 remove_diacritics 2 categories ''L* N* Co Mn Mc''')
+UNION ALL
+SELECT 'embedding_model', coalesce(m.name, m.fingerprint) FROM model AS m WHERE m.role = 'current';

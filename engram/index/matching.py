@@ -1,0 +1,86 @@
+"""Finding episodes by their words, over all parts of an index."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engram.index import words
+from engram.storage import Phrase
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from engram.index.episode_index import EpisodeIndex
+    from engram.index.segment import Segment
+    from engram.index.tail import Tail
+    from engram.storage import EpisodeFilter
+
+    Ranking = tuple[NDArray[np.int64], NDArray[np.float64]]
+    """Keys and scores, best first, as `TextIndex.search` returns them."""
+
+
+def match(index: EpisodeIndex, query: str, allowed: EpisodeFilter, limit: int) -> Ranking:
+    """Return the best matches of a query's terms; see `EpisodeIndex.match`."""
+    store = index.store
+    if not index.segments:
+        return store.text.search(query, allowed, limit)
+    terms = store.text.terms_of(query)
+    phrases = {at: term for at, term in enumerate(terms) if isinstance(term, Phrase)}
+
+    def occurrences(part: Segment | Tail) -> dict[int, words.Occurrences]:
+        return {at: index.phrases.of(store, part, phrase) for at, phrase in phrases.items()}
+
+    names = [term.text if isinstance(term, Phrase) else term for term in terms]
+    return _ranked(index, names, occurrences, allowed, limit)
+
+
+def match_beginnings(
+    index: EpisodeIndex, query: str, allowed: EpisodeFilter, limit: int
+) -> Ranking:
+    """Return the best matches of its beginnings; see `EpisodeIndex.match_beginnings`."""
+    text = index.store.text
+    if not index.segments:
+        return text.search_beginnings(query, allowed, limit)
+    beginnings = text.beginnings_of(query)
+
+    def occurrences(part: Segment | Tail) -> dict[int, words.Occurrences]:
+        return {at: part.words.completions(one) for at, one in enumerate(beginnings)}
+
+    return _ranked(index, beginnings, occurrences, allowed, limit)
+
+
+def _ranked(
+    index: EpisodeIndex,
+    terms: Sequence[str],
+    occurrences: Callable[[Segment | Tail], Mapping[int, words.Occurrences]],
+    allowed: EpisodeFilter,
+    limit: int,
+) -> Ranking:
+    """Rank the rows of all parts; `occurrences` are those of terms that are not single ones."""
+    text = index.store.text
+    index.tail.read_words(text.bodies, text.tokenizer())
+    parts = index.parts
+    ranked = [
+        words.Part(
+            words=part.words,
+            live=part.live,
+            allowed=one.mask if one.rows is None else one.rows,
+            documents=part.documents,
+            tokens=part.tokens,
+            occurrences=occurrences(part),
+        )
+        for part, one in zip(parts, index.select(allowed), strict=True)
+    ]
+    places, rows, scores = words.rank(ranked, terms, limit)
+    if index.frugal:
+        for segment in index.segments:
+            segment.release_postings()
+    keys = np.empty(len(rows), dtype=np.int64)
+    for place, part in enumerate(parts):
+        here = places == place
+        keys[here] = part.keys[rows[here]]
+    return keys, scores
