@@ -10,14 +10,13 @@ import signal
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 from fake_trainer import COMPLETE, PROGRESS, insight
 from stand_ins import WordEmbedder
 
 from engram.errors import InvalidArgument, TimedOut, TrainerFailed, TrainerReplyError
-from engram.experience import ExperienceMemory, Generated
+from engram.experience import ExperienceMemory
 
 
 def ids(memory: ExperienceMemory) -> list[str]:
