@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import threading
-from pathlib import Path
 
 import pytest
 from fake_trainer import COMPLETE, PROGRESS, insight
@@ -13,7 +12,7 @@ from stand_ins import WordEmbedder
 
 from engram import Engram
 from engram.errors import InvalidArgument, TimedOut, TrainerFailed, TrainerReplyError
-from engram.experience import ExperienceMemory, Generated
+from engram.experience import ExperienceMemory
 
 
 @pytest.fixture
