@@ -141,20 +141,20 @@ class Client:
             self._told.wrong[what] += 1
 
 
-async def load(path: Path, process_id: int, clients: int, seconds: float, most: int) -> Told:
+async def load(path: Path, process_id: int, clients: range, seconds: float, most: int) -> Told:
     """Have clients ask a server all at once, and return what came of it.
 
     Args:
         path: Its socket.
         process_id: Its process, whose memory is watched.
-        clients: How many.
+        clients: Their numbers, from which all they say follows.
         seconds: For how long.
         most: Requests of one client, at most.
     """
     told = Told()
     began = time.perf_counter()
     watching = asyncio.create_task(_watch(process_id, told, began))
-    talks = (Client(n, told).converse(path, began + seconds, most) for n in range(clients))
+    talks = (Client(n, told).converse(path, began + seconds, most) for n in clients)
     await asyncio.gather(*talks)
     watching.cancel()
     told.resident.append((round(time.perf_counter() - began, 1), _resident(process_id)))
@@ -211,7 +211,7 @@ async def measured(options: argparse.Namespace) -> dict[str, Any]:
         async with server(Path(place), options.provider) as (socket, process_id):
             began = time.perf_counter()
             told = await load(
-                socket, process_id, options.clients, options.seconds, options.requests
+                socket, process_id, range(options.clients), options.seconds, options.requests
             )
             seconds = time.perf_counter() - began
     return {"clients": options.clients, "provider": options.provider} | told.report(seconds)

@@ -125,7 +125,8 @@ class Episode:
         tags: Labels, in the order given.
         salience: Subjective importance at encoding, 0 to 1.
         emotional_valence: From -1 (negative) to +1 (positive).
-        summary_of: Ids of the episodes this one summarises.
+        summary_of: Ids of the episodes this one summarises, or, of an insight, was drawn from; they
+            need not be there.
         importance_score: Importance as of the last decay; 1.0 before the first.
         agent_id: Who wrote it; None when the writer had no agent id.
         provenance: "user", "tool", "external", or "unknown" for old rows.

@@ -35,7 +35,7 @@ class Server:
 
     Args:
         place: An empty folder, or that of a server that ended.
-        settings: What is in the project's settings file.
+        settings: What is in the user's settings file.
         variables: Of the environment, beside the home.
     """
 
@@ -47,8 +47,8 @@ class Server:
         self.socket = Path(variables.get("ENGRAM_SOCKET_PATH", self.root / ".engram/engram.sock"))
         self.store = self.root / ".engram/engram.db"
         (self.root / ".engram").mkdir(parents=True, exist_ok=True)
-        self.home.mkdir(exist_ok=True)
-        (self.root / ".engram/engram.toml").write_text(settings)
+        (self.home / ".engram").mkdir(parents=True, exist_ok=True)
+        (self.home / ".engram/engram.toml").write_text(settings)
         self._variables = variables
 
     def __enter__(self) -> Self:

@@ -48,7 +48,8 @@ def parameters(kind: type[msgspec.Struct]) -> str:
 
 def _kind(of: msgspec.inspect.Type) -> str:
     if isinstance(of, msgspec.inspect.UnionType):
-        of = next(one for one in of.types if not isinstance(one, msgspec.inspect.NoneType))
+        kinds = [one for one in of.types if not isinstance(one, msgspec.inspect.NoneType)]
+        return " or ".join(map(_kind, kinds))
     low, high = getattr(of, "ge", None), getattr(of, "le", None)
     limits = "" if low is None else f" from {low:g}" if high is None else f" {low:g} to {high:g}"
     return _KINDS[type(of)] + limits

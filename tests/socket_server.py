@@ -6,15 +6,19 @@ import asyncio
 import json
 import socket
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 from engram.server.failures import DISPATCH, NOT_FOUND, Failure
+from engram.server.limits import Limits
 from engram.server.listener import Listener
 from engram.server.place import bound, claimed
-from engram.server.workers import Limits, Workers
+from engram.server.sections import Process, Trainer
+from engram.server.workers import Workers
 
 # Only to end a test that would hang for ever.
 PATIENCE = 60
@@ -37,7 +41,7 @@ class StandIn:
             case "echo":
                 self.carried_out.append(params)
                 return params
-            case "hold" | "memory_train_generate":
+            case "hold" | "train":
                 self.entered.release()
                 assert self.gate.wait(PATIENCE)
                 self.carried_out.append(params)
@@ -51,6 +55,9 @@ class StandIn:
             case "nonsense":
                 return {"nan": float("nan")}
         raise Failure(DISPATCH, f"dispatch error: unknown method: {method}")
+
+    def is_long(self, method: str, params: object) -> bool:
+        return method == "train"
 
     def background(self) -> None:
         self.rounds.release()
@@ -117,17 +124,27 @@ class Peer:
         return reply
 
 
+def open_files() -> int:
+    """How many files this process has open."""
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+def until(true: Callable[[], object]) -> None:
+    """Ask again and again until something is so; it is a failure if that never comes."""
+    end = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < end, "it never came about"
+
+
 def request(method: str, params: object = None, request_id: str = "asked") -> bytes:
     document = {"id": request_id, "method": method, "params": params}
     return json.dumps(document).encode() + b"\n"
 
 
 @contextmanager
-def serving(
-    path: Path, methods: Any, *, grace: float = PATIENCE, **limits: Any
-) -> Iterator[Listener]:
+def serving(path: Path, methods: Any, *, grace: float = PATIENCE, **limits: Any) -> Iterator[None]:
     """Serve a socket from a thread of this process."""
-    allowed = Limits(**{"upkeep_seconds": 0.0, **limits})
+    allowed = replace(Limits.of(Process(), Trainer()), **{"upkeep_seconds": 0.0, **limits})
     workers = Workers(methods, allowed)
     listener = Listener(workers, allowed)
     with claimed(path), bound(path) as listening, asyncio.Runner() as runner:
@@ -135,7 +152,7 @@ def serving(
         thread = threading.Thread(target=runner.run, args=(listener.serve(listening, stop, grace),))
         thread.start()
         try:
-            yield listener
+            yield
         finally:
             runner.get_loop().call_soon_threadsafe(stop.set)
             thread.join(PATIENCE)

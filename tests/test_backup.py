@@ -322,10 +322,10 @@ def test_threads_wait_while_the_key_changes(open_memory):
 def test_compact_shrinks_the_file_while_others_have_it_open(open_memory, path, key):
     memory = open_memory(key=key)
     text = " ".join(f"word{n}" for n in range(200))
-    ids = memory.observe_many([ObserveInput(f"{CANARY} {n} {text}") for n in range(300)])
+    ids = memory.observe_many([ObserveInput(f"{CANARY} {n} {text}") for n in range(600)])
     kept = memory.observe("an ordinary remark")
     with open_memory(key=key) as other:
-        assert other.count() == 301
+        assert other.count() == 601
         for uid in ids:
             memory.forget(uid)
         memory._store._connection.checkpoint()

@@ -22,7 +22,10 @@ __all__ = ["call"]
 @click.argument("params", default="{}")
 @click.option("--socket", metavar="PATH", help="The server's socket; by default the project's.")
 @click.option(
-    "--timeout", metavar="SECONDS", type=float, help="Give up after so long; by default 660."
+    "--timeout",
+    metavar="SECONDS",
+    type=float,
+    help="Give up after so long; by default 60, and for long work when the server does.",
 )
 @settings_option
 @json_option
@@ -42,12 +45,13 @@ def call(
     PARAMS is an object; - reads it from stdin. What is printed is always JSON; with --json, errors
     are as well.
     """
-    from engram.server.client import LONG, SocketClient  # noqa: PLC0415 - not for a mere --help
+    from engram.server.client import SocketClient  # noqa: PLC0415 - not for a mere --help
+    from engram.server.methods import is_long  # noqa: PLC0415
 
     given = _object(params)
     place = Path(socket) if socket else _found(config or context.find_root().obj)
-    with SocketClient(place) as client:
-        result = client.request(method, given, timeout=LONG if timeout is None else timeout)
+    with SocketClient(place, timeout) as client:
+        result = client.request(method, given, long=is_long(method, given, asks=True))
     click.echo(json.dumps(result, ensure_ascii=False).encode())
 
 

@@ -34,7 +34,7 @@ MOST_COMPARED: Final = 256
 """With how many survivors the words of an experience are compared at most: with those nearest to it
 in meaning, and with as many that share its rarest words."""
 
-_BLOCK: Final = 1024
+_BLOCK: Final = 2048
 """Experiences whose vectors are in memory at once, twice."""
 _DIGITS: Final = 5
 """Of a cosine; what comes after them depends on the machine that multiplies."""
@@ -100,7 +100,9 @@ class _Grouping:
         self._members = members
         self._vectors = vectors
         self._least = threshold - _BLUR
-        self._parts = [part for part, words in enumerate(members[0][1].parts) if words]
+        said = [part for part, words in enumerate(members[0][1].parts) if words]
+        # Short ones differ soonest.
+        self._parts = sorted(said, key=lambda part: sum(len(one.parts[part]) for _, one in members))
         self._listed = _RarestWords(vocabulary)
         self._embedded: list[int] = []
         self._joined: dict[int, list[tuple[Candidate, float]]] = defaultdict(list)

@@ -117,14 +117,17 @@ class Importing(Session):
             The embedder, if one was needed, and what the records of those episodes are to say of
             vectors, by public id.
         """
+        # Which episodes are experiences is said after all episodes; and two readings of a file at
+        # once would lose their places in it.
+        lacking, sizes = _survey(read(), everything=taken is None)
+        if not lacking:
+            return None, {}
         embedder: Embedder | None = None
         vectors: dict[str, _Vectors] = {}
         batch: dict[str, str] = {}
-        # Which episodes are experiences is said after all episodes.
-        sizes: dict[str, tuple[int, int]] | None = None
 
         def embed() -> None:
-            nonlocal embedder, sizes
+            nonlocal embedder
             with self._store.reading():
                 there = {uid for uid in batch if merge and self._store.episodes.key(uid, None)}
             wanted = {uid: text for uid, text in batch.items() if uid not in there}
@@ -132,8 +135,6 @@ class Importing(Session):
             if wanted:
                 embedder = embedder or self._the_embedder(model)
                 self._check_model(embedder, model)
-                if sizes is None:
-                    sizes = _sizes(read())
                 vectors.update(_chunks(embedder, wanted, sizes))
 
         for kind, _, record in read():
@@ -163,13 +164,22 @@ class Importing(Session):
         return None if embedder is None else self._model_for_writing(embedder)
 
 
-def _sizes(records: Iterable[Placed]) -> dict[str, tuple[int, int]]:
-    """Return of each experience, by public id, the bytes that context and action take."""
-    return {
-        record["episode"]: (record["context_bytes"], record["action_bytes"])
-        for kind, _, record in records
-        if kind == "experience"
-    }
+def _survey(
+    records: Iterable[Placed], *, everything: bool
+) -> tuple[bool, dict[str, tuple[int, int]]]:
+    """Return whether an episode is to be embedded, and the sizes of parts of experiences, by id.
+
+    Args:
+        records: All records.
+        everything: Whether no record's vectors can be taken.
+    """
+    lacking, sizes = False, {}
+    for kind, _, record in records:
+        if kind == "episode":
+            lacking = lacking or everything or "vectors" not in record
+        elif kind == "experience":
+            sizes[record["episode"]] = record["context_bytes"], record["action_bytes"]
+    return lacking, sizes
 
 
 def _chunks(

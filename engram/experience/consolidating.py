@@ -278,9 +278,13 @@ class _Vectors:
             if model is None:
                 return {}
             owners, fields, vectors = self._store.embeddings.fields(keys, model)
-        of_parts = fields >= 0
-        found, rows = np.unique(owners[of_parts], return_inverse=True)
-        summed = np.zeros((len(found), _PARTS, model.dim), dtype=np.float32)
+        order = np.lexsort((fields, owners))
+        order = order[fields[order] >= 0]
+        pairs = np.stack((owners[order], fields[order]))
+        firsts = np.flatnonzero(np.any(np.diff(pairs, axis=1, prepend=-1), axis=0))
         # Of a part in several chunks, what they say together.
-        np.add.at(summed, (rows, fields[of_parts]), vectors[of_parts])
-        return dict(zip(found.tolist(), normalise(summed), strict=True))
+        sums = np.add.reduceat(vectors[order], firsts, axis=0)
+        found, rows = np.unique(pairs[0, firsts], return_inverse=True)
+        parts = np.zeros((len(found), _PARTS, model.dim), dtype=np.float32)
+        parts[rows, pairs[1, firsts]] = normalise(sums)
+        return dict(zip(found.tolist(), parts, strict=True))

@@ -82,7 +82,7 @@ class Keeping(Forgetting):
         """
         now = self._now()
         new = NewExperience(
-            one_of(memory_type, MEMORY_TYPES, "memory_type"),
+            arguments.one_of(memory_type, MEMORY_TYPES, "memory_type"),
             experience_text(context, "context"),
             experience_text(action, "action"),
             experience_text(result, "result"),
@@ -178,10 +178,8 @@ class Keeping(Forgetting):
         return found
 
     def _experience(self, uid: str) -> Experience | None:
-        key = self._store.episodes.key(uid, self._agent)
-        if key is None or self._store.episodes.is_forgotten(key):
-            return None
-        return self._store.experiences.read([key]).get(key)
+        key = self._store.episodes.visible(uid, self._agent)
+        return None if key is None else self._store.experiences.read([key]).get(key)
 
     def delete(self, memory_id: str) -> None:
         """Erase an experience, or any other episode, as `Engram.forget` does.
@@ -311,17 +309,3 @@ def origin_of(project: str | None, source_type: str, paths: Resolver) -> Origin:
     """Return where an experience came from, and its project where that is an absolute path."""
     is_path = project is not None and project.startswith("/")
     return Origin(project=paths.canonical(project) if is_path else None, source_type=source_type)
-
-
-def one_of(value: object, known: tuple[str, ...], argument: str) -> str:
-    """Return a text that is one of those known.
-
-    Raises:
-        InvalidType: It is no `str`.
-        InvalidArgument: It is another one.
-    """
-    given = arguments.text(value, argument)
-    if given not in known:
-        message = f"{argument} must be one of {', '.join(known)}"
-        raise InvalidArgument(message)
-    return given

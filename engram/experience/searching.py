@@ -138,12 +138,13 @@ class Searching(Session):
         """Return the memories that help with a query, best first.
 
         A ranking by meaning and one by words become one, see `Fusion`; of two memories with one
-        score the newer is first. Every filter applies before the choice, so there are as many as
-        asked for wherever as many match. Where the query cannot be embedded, words decide alone.
-        Quarantined memories are left out, and so are those that were merged into another, put away
-        or forgotten. The same search gives the same answer, whatever judgements have taught; what
-        they change is how it advises to go about the task. Only trained models, see `use_models`,
-        let them count.
+        score the newer is first. By words, memories that have a word of the query come before those
+        that have one which begins so ("auth", "authentication"). Every filter applies before the
+        choice, so there are as many as asked for wherever as many match. Where the query cannot be
+        embedded, words decide alone. Quarantined memories are left out, and so are those that were
+        merged into another, put away or forgotten. The same search gives the same answer, whatever
+        judgements have taught; what they change is how it advises to go about the task. Only
+        trained models, see `use_models`, let them count.
 
         What it shows counts as recalled and waits for a judgement, see `judge`.
 
@@ -333,7 +334,14 @@ class Searching(Session):
 
 def _seen(hit: Hit, use: Use) -> tuple[float, ...]:
     characters = len(hit.context) + len(hit.action)
-    return ranking_features(*use, characters, has_tags=bool(hit.tags))
+    return ranking_features(
+        use.score,
+        use.used_count,
+        use.happened_at,
+        use.last_at,
+        characters,
+        has_tags=bool(hit.tags),
+    )
 
 
 def _single(rows: list[tuple[float, ...]]) -> NDArray[np.float32]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import selectors
 import shutil
@@ -58,18 +59,52 @@ def program(name: str) -> str:
     return found
 
 
+@contextmanager
+def claimed(store: Path) -> Iterator[int]:
+    """Hold the right to train a store, which one has at a time, of all programs.
+
+    Yields:
+        An open file. Who inherits it has the right as well, until this ends; or, where the program
+        is killed meanwhile, until the heir does.
+
+    Raises:
+        TrainerFailed: Somebody has it, or the file beside the store cannot be opened.
+    """
+    name = f"{os.path.realpath(store)}-training"
+    try:
+        lock = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        message = f"the lock beside the store cannot be opened ({type(error).__name__})"
+        raise TrainerFailed(message) from None
+    # The file stays: who would remove it might remove the lock of the next one.
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            message = "it runs already"
+            raise TrainerFailed(message, "wait until it is done") from None
+        try:
+            yield lock
+        finally:
+            # Closing would not do where the trainer left something running that has it open.
+            fcntl.flock(lock, fcntl.LOCK_UN)
+    finally:
+        os.close(lock)
+
+
 class Trainer:
     """One run of a trainer.
 
     Args:
         command: The program's file and its arguments.
+        right: What it inherits of `claimed`.
         passphrase: What it opens the store with, if that is encrypted.
 
     Raises:
         TrainerFailed: It cannot be started.
     """
 
-    def __init__(self, command: Sequence[str], passphrase: bytes | None = None) -> None:
+    def __init__(self, command: Sequence[str], right: int, passphrase: bytes | None = None) -> None:
         self._name = command[0]
         try:
             with _key_file(passphrase) as (open_files, variables):
@@ -78,7 +113,7 @@ class Trainer:
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
-                    pass_fds=open_files,
+                    pass_fds=(right, *open_files),
                     env={**os.environ, **variables},
                     # Whatever it starts is in its group, and ends with it.
                     start_new_session=True,
@@ -130,9 +165,12 @@ class Trainer:
                     message = "the trainer gave no result"
                     raise TimedOut(message, "give it more time")
                 ready = waiting.select(min(left, _LOOK))
-                # What it left running may hold its pipes for ever.
                 if not ready and process.poll() is not None:
-                    break
+                    # What it said until it ended is there to be read. The end of the pipes may
+                    # never come: what it left running can hold them.
+                    ready = waiting.select(0)
+                    if not ready:
+                        break
                 for key, _ in ready:
                     piece = os.read(key.fd, _PIECE)
                     if not piece:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     _Texts = list[tuple[int, Texts]]
 
 _MOST: Final = 4096
-_TRIES: Final = 3
+TRIES: Final = 3
 """Texts tried one by one when an embedder refuses all at once, before it counts as down."""
 
 
@@ -111,7 +111,7 @@ def _one_by_one(embedder: Embedder, waiting: _Texts, error: Exception) -> _Tried
     found: dict[int, Parts] = {}
     refused: list[int] = []
     for key, texts in waiting:
-        if len(refused) == _TRIES and not found:
+        if len(refused) == TRIES and not found:
             break
         try:
             found[key] = embed_parts(embedder, [texts])

@@ -29,7 +29,8 @@ class Fusion:
     """What a place in each ranking is worth.
 
     A memory scores `vector_weight / (rrf_k + rank)` for its rank by meaning, counted from 1, and
-    `sparse_weight / (rrf_k + rank)` for its rank by words; a ranking that lacks it adds nothing.
+    `sparse_weight / (rrf_k + rank)` for its rank by words. A ranking that lacks it adds nothing,
+    nor does one in which its rank is beyond `depth`: there it is as if it were not ranked at all.
 
     Attributes:
         rrf_k: How slowly a rank loses value; above 0, up to a million.
@@ -65,7 +66,8 @@ class Fusion:
         """Return how long both rankings must be for an answer of `limit` memories.
 
         What neither of two rankings of this length has cannot be in the answer, even if all that
-        they have is weighted least.
+        they have is weighted least. It is 100 for every limit that
+        needs no more, so that scores do not depend on those.
 
         Args:
             limit: How many are returned.

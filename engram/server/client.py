@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from engram.server.connecting import LONG, Connecting
+from engram.server.connecting import PATIENCE, Connecting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from engram.server import wire
 
-__all__ = ["LONG", "SocketClient"]
+__all__ = ["PATIENCE", "SocketClient"]
 
 
 class SocketClient(Connecting):
@@ -29,8 +29,10 @@ class SocketClient(Connecting):
 
     Args:
         path: The server's socket.
-        timeout: Seconds that a request may take, at most a day. Those whose work grows with the
-            store, or waits for a language model or the trainer, may take `LONG`.
+        timeout: Seconds that a request may take, at most a day. None is `PATIENCE`, which is more
+            than the server gives a request unless its settings say so; and no limit but the
+            server's for methods whose work grows with the store, or waits for a language model or
+            the trainer.
 
     Raises:
         InvalidArgument, InvalidType: `timeout` is no such number.
@@ -82,9 +84,9 @@ class SocketClient(Connecting):
         self, memory_id: str, *, score: float | None = None, query: str | None = None
     ) -> wire.Judgement:
         """Say how useful a memory was; without a score it is judged."""
-        judged: wire.Judgement = self.call(
-            "memory_judge", memory_id=memory_id, score=score, query=query
-        )
+        params = {"memory_id": memory_id, "score": score, "query": query}
+        # Without a score a language model may be asked.
+        judged: wire.Judgement = self.request("memory_judge", params, long=score is None)
         return judged
 
     def memory_delete(self, memory_id: str) -> wire.Deleted:
@@ -109,7 +111,7 @@ class SocketClient(Connecting):
 
     def memory_import(self, export: Mapping[str, Any]) -> wire.Imported:
         """Bring in what `memory_export` returned, all or none; what is there already is skipped."""
-        imported: wire.Imported = self.request("memory_import", export, timeout=LONG)
+        imported: wire.Imported = self.request("memory_import", export, long=True)
         return imported
 
     def memory_consolidate_preview(
@@ -155,7 +157,7 @@ class SocketClient(Connecting):
 
     def memory_consolidate_undo(self, run_id: str) -> wire.Undone:
         """Take back what a consolidation did."""
-        undone: wire.Undone = self.call("memory_consolidate_undo", run_id=run_id)
+        undone: wire.Undone = self._long("memory_consolidate_undo", run_id=run_id)
         return undone
 
     def memory_train_generate(self) -> wire.Generated:
@@ -197,7 +199,7 @@ class SocketClient(Connecting):
         return migrated
 
     def _long(self, method: str, **params: object) -> Any:
-        return self.request(method, params, timeout=LONG)
+        return self.request(method, params, long=True)
 
 
 def _listed(tags: Sequence[str] | None) -> list[str] | None:

@@ -17,10 +17,10 @@ from engram.errors import InvalidArgument, InvalidType, ProcessLost, RequestFail
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["LONG", "Connecting"]
+__all__ = ["PATIENCE", "Connecting"]
 
-LONG: Final = 660.0
-"""Seconds for requests whose work grows with the store: more than the server gives them."""
+PATIENCE: Final = 60.0
+"""Seconds that a request may take unless something else is said: more than the server gives it."""
 
 _LONGEST: Final = 86_400.0
 """Seconds that a request may be given: a day."""
@@ -34,15 +34,15 @@ class Connecting:
 
     Args:
         path: The server's socket.
-        timeout: Seconds that a request may take, at most a day. Some methods have longer ones.
+        timeout: Seconds that a request may take, at most a day; None is `PATIENCE`.
 
     Raises:
         InvalidArgument, InvalidType: `timeout` is no such number.
     """
 
-    def __init__(self, path: str | os.PathLike[str], timeout: float = 30.0) -> None:
+    def __init__(self, path: str | os.PathLike[str], timeout: float | None = None) -> None:
         self._path = os.path.abspath(path)  # noqa: PTH100 - of text that may be no UTF-8
-        self._timeout = _limit(timeout)
+        self._timeout = None if timeout is None else _limit(timeout)
         self._ids = itertools.count(1)
         # Guards the connections that nobody uses right now, and the process they belong to.
         self._lock = threading.Lock()
@@ -78,20 +78,30 @@ class Connecting:
         return self.request(method, params)
 
     def request(
-        self, method: str, params: Mapping[str, object], *, timeout: float | None = None
+        self,
+        method: str,
+        params: Mapping[str, object],
+        *,
+        timeout: float | None = None,
+        long: bool = False,
     ) -> Any:
         """Return what `call` does.
 
         Args:
             method: Its name.
             params: Its parameters; None is as good as left out.
-            timeout: Seconds it may take; None is as many as the client says.
+            timeout: Seconds it may take, at most a day; None is as many as the client says.
+            long: Whether it may take as long as the server lets it, where neither `timeout` nor
+                the client says anything. A server that ends is noticed at once.
 
         Raises:
             RequestFailed, TimedOut, ProcessLost, TypeError, ValueError: As for `call`.
             InvalidArgument, InvalidType: `timeout` is not what the client takes for one.
         """
-        deadline = time.monotonic() + (self._timeout if timeout is None else _limit(timeout))
+        seconds = self._timeout if timeout is None else _limit(timeout)
+        if seconds is None:
+            seconds = math.inf if long else PATIENCE
+        deadline = time.monotonic() + seconds
         request_id = f"{os.getpid()}-{next(self._ids)}"
         request = {"id": request_id, "method": method, "params": dict(params)}
         line = json.dumps(request, allow_nan=False).encode() + b"\n"
@@ -155,16 +165,16 @@ def _limit(timeout: object) -> float:
     return timeout
 
 
-def _left(deadline: float) -> float:
-    """Return the seconds until a deadline.
+def _left(deadline: float) -> float | None:
+    """Return the seconds until a deadline; None for one that never comes.
 
     Raises:
         TimeoutError: It has come.
     """
     left = deadline - time.monotonic()
-    if left <= 0 or math.isnan(left):
+    if left <= 0:
         raise TimeoutError
-    return left
+    return None if left == math.inf else left
 
 
 def _is_open(connection: socket.socket) -> bool:

@@ -17,28 +17,33 @@ _LARGEST_AT_ONCE: Final = 4
 
 
 class Room:
-    """What the server keeps of lines that are not answered yet, of all clients together.
+    """What the server keeps of lines that are not answered yet, or of replies not read yet.
 
-    Only what a line has beyond its first `PIECE` bytes counts: nobody is in the way of small ones.
+    That is of all clients together. Only what a line has beyond its first `PIECE` bytes counts:
+    nobody is in the way of small ones.
 
     Args:
-        max_line_bytes: What one line may have, its newline not counted.
+        max_line_bytes: What one line that is read may have, its newline not counted.
     """
 
     def __init__(self, max_line_bytes: int) -> None:
         self.max_line_bytes = max_line_bytes
-        self._left = _LARGEST_AT_ONCE * max_line_bytes
+        self._most = _LARGEST_AT_ONCE * max_line_bytes
+        self._taken = 0
 
     def take(self, size: int) -> bool:
-        """Return whether there was room for so many bytes, which are then taken."""
-        if size > self._left:
+        """Return whether there was room for so many bytes, which are then taken.
+
+        There is for any number that is alone.
+        """
+        if self._taken and self._taken + size > self._most:
             return False
-        self._left -= size
+        self._taken += size
         return True
 
     def give_back(self, size: int) -> None:
         """Let go of so many bytes."""
-        self._left += size
+        self._taken -= size
 
 
 class Lines:

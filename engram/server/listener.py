@@ -9,16 +9,22 @@ import struct
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from engram.server import frames
+from engram.server.failures import SOCKET, Failure
 from engram.server.lines import PIECE, Lines, Room
 from engram.server.reporting import report
 
 if TYPE_CHECKING:
-    from engram.server.workers import Limits, Workers
+    from engram.server.limits import Limits
+    from engram.server.workers import Workers
 
 __all__ = ["Listener"]
 
 _BACK_OFF: Final = 1.0
 """Seconds until the next try after a client could not be accepted."""
+
+_SLOWEST: Final = 65_536
+"""Bytes of a reply that a client must take in each second, beside the time of a request."""
 
 _PEER: Final = struct.Struct("iII")
 """What the system says of a client: its process, user and group."""
@@ -35,7 +41,8 @@ class Listener:
     def __init__(self, workers: Workers, limits: Limits) -> None:
         self._workers = workers
         self._limits = limits
-        self._room = Room(limits.max_line_bytes)
+        self._lines = Room(limits.max_line_bytes)
+        self._replies = Room(limits.max_line_bytes)
         # Whether a request of this client is under way.
         self._clients: dict[asyncio.Task[None], bool] = {}
         self._stopping = False
@@ -99,7 +106,7 @@ class Listener:
                 if not _may_ask(client):
                     return
                 reader, writer = await asyncio.open_unix_connection(sock=client, limit=PIECE)
-                await self._converse(Lines(reader, self._room), writer)
+                await self._converse(Lines(reader, self._lines), writer)
         except (EOFError, OSError):  # it has no more to say, is gone, or reads nothing
             pass
         except Exception as error:  # noqa: BLE001 - that is no reason to fail the others
@@ -115,31 +122,54 @@ class Listener:
                 self._clients[task] = False
                 line = await lines.next()
                 self._clients[task] = True
-                reply = await self._workers.answer(line)
+                answering = self._workers.answer(line)
                 del line  # it may be large, and the next one may be long in coming
-                writer.write(reply)
-                del reply
-                await self._send(writer)
+                await self._reply(writer, *await answering)
         finally:
             lines.close()
             # What was sent has left this process: nothing is lost.
             writer.transport.abort()
 
-    async def _send(self, writer: asyncio.StreamWriter) -> None:
-        """Wait until all that was written has left.
+    async def _reply(self, writer: asyncio.StreamWriter, request_id: str, reply: bytes) -> None:
+        """Send a reply, which is kept for no longer than until it has left.
 
         Raises:
-            TimeoutError: The client has taken nothing for as long as a request may take.
+            OSError: The client takes it too slowly, or is gone.
+        """
+        size = max(0, len(reply) - PIECE)
+        if not self._replies.take(size):
+            size, reply = 0, frames.refusal(request_id, _crowded())
+        try:
+            writer.write(reply)
+            length = len(reply)
+            del reply
+            await self._send(writer, length)
+        finally:
+            self._replies.give_back(size)
+
+    async def _send(self, writer: asyncio.StreamWriter, size: int) -> None:
+        """Wait until all of the bytes that were written have left.
+
+        Raises:
+            TimeoutError: The client has taken nothing for as long as a request may take, or takes
+                too little in all.
             OSError: It is gone.
         """
         left = writer.transport.get_write_buffer_size()
-        while left:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._limits.request_seconds):
-                    await writer.drain()
-            before, left = left, writer.transport.get_write_buffer_size()
-            if left == before:
-                raise TimeoutError
+        patience = self._limits.request_seconds
+        async with asyncio.timeout(patience + size / _SLOWEST):
+            while left:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(patience):
+                        await writer.drain()
+                before, left = left, writer.transport.get_write_buffer_size()
+                if left == before:
+                    raise TimeoutError
+
+
+def _crowded() -> Failure:
+    text = "socket error: it was carried out, but clients leave too many long replies unread"
+    return Failure(SOCKET, text)
 
 
 def _may_ask(client: socket.socket) -> bool:

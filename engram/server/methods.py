@@ -164,38 +164,68 @@ class Method:
     Attributes:
         params: The type that checks its parameters.
         about: What it does.
+        long: Its work grows with the store, or waits for the trainer or a language model.
+        asks_without: The parameter without which a language model is asked, where there is one.
     """
 
     params: type[Params]
     about: str
+    long: bool = False
+    asks_without: str | None = None
 
 
 METHODS: Final = {
     "memory_store": Method(Store, "Keep a memory, unless one that says the same is there."),
     "memory_search": Method(Search, "Find memories by meaning and by words."),
-    "memory_judge": Method(Judge, "Say how useful a memory was, or have it judged."),
+    "memory_judge": Method(
+        Judge, "Say how useful a memory was, or have it judged.", asks_without="score"
+    ),
     "memory_delete": Method(One, "Erase a memory."),
     "memory_status": Method(NoParams, "Say how much there is, and what should be done."),
     "memory_config": Method(Config, "Say what the settings are, without keys."),
-    "memory_export": Method(NoParams, "Return every memory."),
-    "memory_import": Method(Import, "Bring in exported memories, all or none."),
+    "memory_export": Method(NoParams, "Return every memory.", long=True),
+    "memory_import": Method(Import, "Bring in exported memories, all or none.", long=True),
     "memory_consolidate_preview": Method(
-        Candidates, "Find duplicates, and what is stale or broken."
+        Candidates, "Find duplicates, and what is stale or broken.", long=True
     ),
-    "memory_consolidate": Method(Candidates, "Say what should become of them; changes nothing."),
-    "memory_consolidate_apply": Method(Apply, "Do that."),
+    "memory_consolidate": Method(
+        Candidates, "Say what should become of them; changes nothing.", long=True
+    ),
+    "memory_consolidate_apply": Method(Apply, "Do that.", long=True),
     "memory_consolidate_log": Method(Log, "List what consolidations did, newest first."),
-    "memory_consolidate_undo": Method(Undo, "Take back what a consolidation did."),
-    "memory_train_generate": Method(NoParams, "Run the trainer and keep what it learned."),
+    "memory_consolidate_undo": Method(Undo, "Take back what a consolidation did.", long=True),
+    "memory_train_generate": Method(
+        NoParams, "Run the trainer and keep what it learned.", long=True
+    ),
     "memory_train_list": Method(TrainList, "List the insights of the trainer."),
     "memory_train_delete": Method(One, "Erase an insight."),
-    "memory_insights": Method(Insights, "List, delete or generate insights, by `action`."),
-    "memory_reembed": Method(NoParams, "Embed the texts that still wait for it."),
-    "memory_migrate_preview": Method(Migrate, "Count what `memory_migrate_apply` would bring in."),
+    "memory_insights": Method(
+        Insights, "List, delete or generate insights, by `action`.", long=True
+    ),
+    "memory_reembed": Method(NoParams, "Embed the texts that still wait for it.", long=True),
+    "memory_migrate_preview": Method(
+        Migrate, "Count what `memory_migrate_apply` would bring in.", long=True
+    ),
     "memory_migrate_apply": Method(
-        Migrate, "Bring in memories from the reference server's database."
+        Migrate, "Bring in memories from the reference server's database.", long=True
     ),
 }
+
+
+def is_long(method: str, params: object, *, asks: bool) -> bool:
+    """Return whether a request may take long, so that others must not wait for it.
+
+    Args:
+        method: What was asked for, of the catalogue or not.
+        params: What came with it, unchecked.
+        asks: Whether there is a language model.
+    """
+    known = METHODS.get(method)
+    if known is None:
+        return False
+    given = params if isinstance(params, dict) else {}
+    missing = known.asks_without is not None and given.get(known.asks_without) is None
+    return known.long or (asks and missing)
 
 
 def checked(method: str, params: object) -> Params:

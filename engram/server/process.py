@@ -6,17 +6,19 @@ import asyncio
 import os
 import resource
 import signal
+import socket
 import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from engram.server.limits import Limits
 from engram.server.listener import Listener
 from engram.server.place import bound, claimed
 from engram.server.reporting import report, say
-from engram.server.workers import Limits, Methods, Workers
+from engram.server.workers import Methods, Workers
 
 if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from engram.server.settings import ServerSettings
@@ -29,14 +31,11 @@ _GRACE: Final = 5.0
 _CLOSING: Final = 5.0
 """Seconds for the store to be closed, and for work that nobody waits for any more to end."""
 
-_LONG: Final = 600.0
-"""Seconds that a request may take whose work grows with the store."""
+_STOP: Final = (signal.SIGTERM, signal.SIGINT)
+"""Signals that end it in good order."""
 
 _SPARE_FILES: Final = 256
 """Open files that the process needs beside its clients'."""
-
-_UPKEEP: Final = 5.0
-"""Seconds between two rounds of upkeep, unless they are to be even closer."""
 
 _LAST_STANDARD: Final = 2
 
@@ -47,16 +46,6 @@ def serve(settings: ServerSettings) -> int:
     Raises:
         Failure: The server cannot start.
     """
-    server = settings.server
-    limits = Limits(
-        workers=server.workers,
-        request_seconds=server.request_timeout_secs,
-        # The trainer has its own time; its end must come first.
-        long_seconds=max(_LONG, settings.trainer.trainer_timeout_secs + 60.0),
-        upkeep_seconds=min(_UPKEEP, server.reindex_interval_secs),
-        max_line_bytes=server.max_line_bytes,
-        max_connections=server.max_connections,
-    )
 
     def opened() -> Methods:
         # After the place is claimed: it is heavy.
@@ -64,13 +53,14 @@ def serve(settings: ServerSettings) -> int:
 
         return Service(settings)
 
-    return run(settings.socket_path, limits, opened)
+    return run(settings.socket_path, Limits.of(settings.server, settings.trainer), opened)
 
 
 def run(path: Path, limits: Limits, opened: Callable[[], Methods]) -> int:
     """Serve at a path until SIGTERM or SIGINT, and return the exit code.
 
-    All files that the process makes from now on are this user's only.
+    From now on all files that the process makes are this user's only, and a signal ends it in good
+    order whenever it comes; further ones change nothing.
 
     Args:
         path: Where the socket will be, once all is ready.
@@ -83,12 +73,12 @@ def run(path: Path, limits: Limits, opened: Callable[[], Methods]) -> int:
     os.umask(0o077)
     _fill_standard()
     _allow_files(limits.max_connections + _SPARE_FILES)
-    with claimed(path):
+    with claimed(path), _signals() as told:
         methods = opened()
         workers = Workers(methods, limits)
         try:
             with bound(path) as listening:
-                asyncio.run(_serve(listening, Listener(workers, limits)))
+                asyncio.run(_serve(listening, Listener(workers, limits), told))
         finally:
             in_time = _closed(methods, workers)
     if not in_time:
@@ -98,11 +88,34 @@ def run(path: Path, limits: Limits, opened: Callable[[], Methods]) -> int:
     return 0
 
 
-async def _serve(listening: socket.socket, listener: Listener) -> None:
+@contextmanager
+def _signals() -> Iterator[socket.socket]:
+    """Yield a socket that can be read from once a signal said to stop; ignore them afterwards."""
+    told, telling = socket.socketpair()
+    with told, telling:
+        for one in (told, telling):
+            one.settimeout(0)
+        signal.set_wakeup_fd(telling.fileno(), warn_on_full_buffer=False)
+        for number in _STOP:
+            # The number goes to the socket; that is all there is to do.
+            signal.signal(number, lambda *_: None)
+        try:
+            yield told
+        finally:
+            for number in _STOP:
+                signal.signal(number, signal.SIG_IGN)
+            signal.set_wakeup_fd(-1)
+
+
+async def _serve(listening: socket.socket, listener: Listener, told: socket.socket) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+
+    def end() -> None:
+        loop.remove_reader(told)
+        stop.set()
+
+    loop.add_reader(told, end)
     loop.set_exception_handler(_unforeseen)
     say("ready")
     await listener.serve(listening, stop, _GRACE)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from engram.config.experience import LOG_LIMIT
 from engram.errors import EngramError, InvalidArgument, InvalidType, NotFound
 from engram.experience.tags import read_tags
+from engram.experience.waiting import TRIES
 from engram.retrieval.fusion import Fusion
 from engram.server import replies
 from engram.server.failures import (
@@ -17,9 +18,10 @@ from engram.server.failures import (
     NOT_FOUND,
     Failure,
 )
-from engram.server.methods import One, Records, checked, converted, refused
+from engram.server.methods import One, Records, checked, converted, is_long, refused
 from engram.server.migrating import Migrating, imported
 from engram.server.opening import embedder_of, opened
+from engram.server.presence import Presence
 from engram.server.refusals import failure_of
 from engram.server.status import configuration, hints
 from engram.storage.experiences import wire_time
@@ -70,6 +72,7 @@ class Service:
         self._settings = settings
         self._clock = clock
         self._memory = opened(settings, clock)
+        self._file = Presence(settings.store_path)
         self._migrating = Migrating(self._memory, settings)
         search = settings.search
         self._fusion = Fusion(
@@ -120,20 +123,27 @@ class Service:
         """
         asked = checked(method, params)
         try:
-            return self._calls[method](asked)
+            with self._file.required():
+                return self._calls[method](asked)
         except NotFound:
             raise Failure(NOT_FOUND, f"not found: {_named(asked)}") from None
         except EngramError as error:
             raise failure_of(error) from None
 
+    def is_long(self, method: str, params: object) -> bool:
+        """Return whether a request may take long."""
+        return is_long(method, params, asks=self._settings.llm.provider != "none")
+
     def background(self) -> None:
         """Do one bounded round of upkeep: embed waiting texts, let go of old feedback.
 
         Raises:
+            Failure: The store's file is not there any more.
             EngramError: Texts still cannot be embedded, or the store cannot be written.
         """
-        self._memory.prune_feedback()
-        self._memory.embed_waiting(_SLICE)
+        with self._file.required():
+            self._memory.prune_feedback()
+            self._memory.embed_waiting(_SLICE)
 
     def close(self) -> None:
         """Let go of the store; closing twice is harmless."""
@@ -282,15 +292,7 @@ class Service:
 
     def _reembed(self, asked: NoParams) -> dict[str, object]:
         """Embed what waits: what is embedded already would get the same vectors again."""
-        try:
-            while self._memory.embed_waiting(_SLICE):
-                pass
-        except Exception as error:
-            # An embedder raises anything, and arguments that are refused are its own here.
-            if isinstance(error, EngramError) and failure_of(error).code != DISPATCH:
-                raise
-            # Either it embeds nothing any more, or just not the texts that are left.
-            embedder_of(self._settings.embedding, self._memory.model())
+        self._embed_all()
         done = self._memory.embedded()
         model = self._memory.model()
         return {
@@ -299,6 +301,26 @@ class Service:
             "failed": done.waiting,
             "model": None if model is None else model.name or model.fingerprint,
         }
+
+    def _embed_all(self) -> None:
+        """Embed what waits, but for texts that the embedder refuses.
+
+        Raises:
+            EngramError: It cannot be used, or the store cannot be written.
+        """
+        untried: int | None = None
+        while untried is None or untried > 0:
+            try:
+                if not self._memory.embed_waiting(_SLICE):
+                    return
+            except Exception as error:
+                # An embedder raises anything, and arguments that are refused are its own here.
+                if isinstance(error, EngramError) and failure_of(error).code != DISPATCH:
+                    raise
+                # Either it embeds nothing any more, or just not the texts that it was given.
+                embedder_of(self._settings.embedding, self._memory.model())
+                untried = self._memory.status().waiting if untried is None else untried
+                untried -= TRIES
 
 
 def _bounded(limit: int | None) -> int | None:

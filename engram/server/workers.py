@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from engram.server import frames
@@ -16,27 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from engram.server.frames import Request
+    from engram.server.limits import Limits
 
-__all__ = ["LONG", "Limits", "Methods", "Workers"]
-
-LONG: Final = frozenset(
-    {
-        "memory_consolidate",
-        "memory_consolidate_apply",
-        "memory_consolidate_preview",
-        "memory_export",
-        "memory_import",
-        "memory_insights",
-        "memory_migrate_apply",
-        "memory_migrate_preview",
-        "memory_reembed",
-        "memory_train_generate",
-    }
-)
-"""Methods whose work grows with the store, or waits for a language model or the trainer."""
+__all__ = ["Methods", "Workers"]
 
 _LONG_WORKERS: Final = 4
-"""Threads for those, so that they never keep the others waiting."""
+"""Threads for long requests, so that they never keep the others waiting."""
 
 _Result = TypeVar("_Result")
 
@@ -51,33 +35,14 @@ class Methods(Protocol):
             Failure: There is none.
         """
 
+    def is_long(self, method: str, params: object) -> bool:
+        """Return whether a request may take long; at once."""
+
     def background(self) -> object:
         """Do one round of upkeep."""
 
     def close(self) -> None:
         """Let go of the store."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What the server allows.
-
-    Attributes:
-        workers: Requests that are carried out at the same time.
-        request_seconds: What a request may take, and how long a client may leave its replies
-            unread.
-        long_seconds: What a request may take whose method is one of `LONG`.
-        upkeep_seconds: Between two rounds of upkeep; 0 is no upkeep.
-        max_line_bytes: Of a request.
-        max_connections: Clients at the same time; more are disconnected at once.
-    """
-
-    workers: int = 8
-    request_seconds: float = 30.0
-    long_seconds: float = 600.0
-    upkeep_seconds: float = 5.0
-    max_line_bytes: int = 64 * 1024 * 1024
-    max_connections: int = 1024
 
 
 class Workers:
@@ -95,8 +60,8 @@ class Workers:
         self._long = ThreadPoolExecutor(_LONG_WORKERS, "engram-long-request")
         self._upkeep = ThreadPoolExecutor(1, "engram-background")
 
-    async def answer(self, line: bytearray | None) -> bytes:
-        """Return the line that answers a line.
+    async def answer(self, line: bytearray | None) -> tuple[str, bytes]:
+        """Return the id of the request in a line, and the line that answers it.
 
         Args:
             line: What the client sent; None for a line that is too long.
@@ -105,17 +70,15 @@ class Workers:
         try:
             request = await self._read(line)
             request_id = request.id
-            if request.method in LONG:
-                return await self._within(
-                    self._limits.long_seconds, self._long, self._carry_out, request
-                )
-            return await self._within(
-                self._limits.request_seconds, self._short, self._carry_out, request
-            )
+            if self._methods.is_long(request.method, request.params):
+                seconds, pool = self._limits.long_seconds, self._long
+            else:
+                seconds, pool = self._limits.request_seconds, self._short
+            return request_id, await self._within(seconds, pool, self._carry_out, request)
         except frames.UnreadableLineError as error:
-            return frames.refusal(error.request_id, error)
+            return error.request_id, frames.refusal(error.request_id, error)
         except Failure as failure:
-            return frames.refusal(request_id, failure)
+            return request_id, frames.refusal(request_id, failure)
 
     async def upkeep(self) -> None:
         """Do one round of upkeep, however long it takes; what fails is reported."""

@@ -290,6 +290,9 @@ class Embeddings:
             sound = [row for row in rows if _columns([row], dim) is not None]
             self.damaged.update(key for key, _ in set(rows) - set(sound))
             return self._sound(sound, dim)
+        if (np.diff(batch.episodes) < 0).any():
+            message = "the stored vectors are out of order"
+            raise CorruptStore(message, "run `engram verify`, or restore a backup")
         return batch
 
 

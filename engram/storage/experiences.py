@@ -117,6 +117,14 @@ class NewExperience(NamedTuple):
         return self.context, self.action, self.result
 
     @property
+    def sources(self) -> tuple[str, ...]:
+        """The ids of what an insight was drawn from, each once; they may be of nothing yet."""
+        if self.memory_type != INSIGHT or self.source_ids is None:
+            return ()
+        named = (uid.strip() for uid in self.source_ids.split(","))
+        return tuple(dict.fromkeys(uid for uid in named if uid))
+
+    @property
     def texts(self) -> Texts:
         """What of it is embedded."""
         return _texts(self.parts)
@@ -159,12 +167,14 @@ class Use(NamedTuple):
         used_count: How often it was stored again.
         happened_at: When it happened, in microseconds.
         last_at: When it was last stored again, or else changed; likewise.
+        changed_at: When it was last changed, likewise.
     """
 
     score: float
     used_count: int
     happened_at: int
     last_at: int
+    changed_at: int
 
 
 def parts_of(content: str, context_bytes: int, action_bytes: int) -> tuple[str, str, str]:
@@ -301,22 +311,14 @@ class Experiences:
         """Return how much some episodes were of use so far, by key, experiences or not."""
         rows = self._connection.execute(
             "SELECT e.id, coalesce(j.score, 0.0), coalesce(x.used_count, 0), e.occurred_at,"
-            " coalesce(x.last_used_at, x.updated_at, e.occurred_at) FROM json_each(?) AS k"
+            " coalesce(x.last_used_at, x.updated_at, e.occurred_at),"
+            " coalesce(x.updated_at, e.occurred_at) FROM json_each(?) AS k"
             " CROSS JOIN episode AS e ON e.id = k.value"
             " LEFT JOIN experience AS x ON x.episode = e.id"
             " LEFT JOIN judgement AS j ON j.episode = e.id",
             (json.dumps(list(episodes)),),
         )
         return {key: Use(*row) for key, *row in rows}
-
-    def last_use(self, episode: int) -> tuple[int, int]:
-        """Return when an episode was last changed, in microseconds, and how often it was used."""
-        at, used = self._connection.execute(
-            "SELECT coalesce(x.updated_at, e.occurred_at), coalesce(x.used_count, 0)"
-            " FROM episode AS e LEFT JOIN experience AS x ON x.episode = e.id WHERE e.id = ?",
-            (episode,),
-        ).get
-        return at, used
 
     def read(self, episodes: Iterable[int]) -> dict[int, Experience]:
         """Return those of some episodes that are experiences, by key, in the order given."""

@@ -53,6 +53,20 @@ def test_preview(run, untidy):
     }
 
 
+def test_how_alike_duplicates_are_is_said_by_an_option(run, path):
+    said = "the cache was cleared after the update of the parser and all was well"
+    with ExperienceMemory(path, embedder=WordEmbedder(), clock=Clock()) as memory:
+        memory.import_experiences([imported("a", said), imported("b", f"{said} again")])
+    for command in ("preview", "analyze", "apply"):
+        strict, lax = (
+            run("consolidation", command, path, "--similarity", cosine, *more, "--json").document
+            for cosine in ("1", "0.5")
+            for more in [("--dry-run",) if command == "apply" else ()]
+        )
+        assert strict != lax, command
+        assert "0.9" in run("consolidation", command, "--help").out
+
+
 def test_analyze(run, untidy):
     lines = run("consolidation", "analyze", untidy).lines
     assert lines[0] == "  [0.60] merge b into a"

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from advised import recommended
 from imported import FRESH, imported
-from stand_ins import Clock, WordEmbedder
+from stand_ins import WordEmbedder
 
 from engram import Engram
-from engram.errors import InvalidArgument, InvalidType, LLMCallError, NotFound
-from engram.experience import ExperienceMemory
+from engram.errors import InvalidArgument, InvalidType, NotFound
 from engram.ledger import Ledger
-from engram.llm import StubLLMAdapter
 
 OLD = "2025-01-01T00:00:00Z"
-
-
-def recommended(memory, **options):
-    """What is recommended, by the memory it is about."""
-    found = memory.analyse(**options).recommendations
-    named = [one.action.get("memory_id") or one.action["target_id"] for one in found]
-    assert len(named) == len(set(named))
-    return dict(zip(named, found, strict=True))
 
 
 def test_equal_ones_are_one_group_however_many(experiences):
@@ -274,47 +261,6 @@ def test_the_log_names_what_was_done(experiences, clock):
     assert [(step.run_id, step.undone) for step in log] == [(second, False)] * 2 + [(run, True)] * 2
 
 
-def test_a_survivor_gets_the_tags_until_that_is_undone(experiences):
-    experiences.import_experiences(
-        [imported("a", tags=("x", "y", "x")), imported("b", tags=("z", "y")), imported("c")]
-    )
-    run = experiences.consolidate().run_id
-    assert experiences.get("a").tags == ("x", "y", "x", "z")
-    assert [hit.id for hit in experiences.search("build", tags=["z"]).hits] == ["a"]
-    assert experiences.undo(run) == 2
-    assert experiences.get("a").tags == ("x", "y", "x")
-    assert experiences.get("b").superseded_by is None
-    assert [hit.id for hit in experiences.search("build", tags=["z"]).hits] == ["b"]
-
-
-def test_what_changed_since_is_not_undone(experiences, path):
-    experiences.import_experiences([imported(uid) for uid in "abcd"])
-    run = experiences.consolidate().run_id
-    with Ledger(path) as ledger:
-        ledger.hide("b", reason="mine")
-        ledger.restore("c")
-    experiences.delete("d")
-    assert experiences.undo(run) == 0
-    assert [one.id for one in experiences.export()] == ["a", "c"]
-    assert [step.memory_ids for step in experiences.consolidation_log()] == [("a", "c"), ("a", "b")]
-    # What was restored stands for itself: it outlives what it was merged into.
-    experiences.delete("a")
-    assert [one.id for one in experiences.export()] == ["c"]
-    with pytest.raises(NotFound):
-        experiences.undo("nothing")
-
-
-def test_an_undone_run_stays_undone(experiences):
-    experiences.import_experiences([imported("m", created_at=OLD, score=0.0)])
-    first = experiences.consolidate().run_id
-    assert experiences.undo(first) == 1
-    second = experiences.consolidate().run_id
-    assert experiences.undo(first) == 0
-    assert experiences.get("m").archived
-    assert experiences.undo(second) == 1
-    assert not experiences.get("m").archived
-
-
 def test_an_agent_sees_and_undoes_its_own_steps(opened):
     everyone, ana, ben = opened(), opened("ana"), opened("ben")
     ana.import_experiences([imported("a1"), imported("a2")])
@@ -361,184 +307,3 @@ def test_types_are_checked(experiences):
     for call, argument in (("preview", {"stale_days": 1.5}), ("undo", {"run_id": 1})):
         with pytest.raises(InvalidType, match=next(iter(argument))):
             getattr(experiences, call)(**argument)
-
-
-# With a language model
-
-
-def three(memory: ExperienceMemory) -> None:
-    memory.import_experiences([imported(uid, tags=(uid,)) for uid in "abc"])
-
-
-def test_a_language_model_decides(opened):
-    memory = opened(llm=StubLLMAdapter(duplicates=True))
-    three(memory)
-    analysis = memory.analyse()
-    assert analysis.analyzed_count == 3
-    assert {one.confidence for one in analysis.recommendations} == {0.8}
-    doubting = opened(llm=StubLLMAdapter(duplicates=False))
-    kept = recommended(doubting)
-    assert {uid: one.action for uid, one in kept.items()} == {
-        uid: {"type": "keep", "memory_id": uid} for uid in "bc"
-    }
-    done = doubting.consolidate(min_confidence=0.7)
-    assert (done.kept, done.merged, done.run_id) == (2, 0, None)
-    assert doubting.consolidate(min_confidence=0.71).kept == 0
-    assert memory.consolidate().merged == 2
-
-
-@pytest.mark.parametrize(
-    ("failure", "said"),
-    [(LLMCallError("it is down"), "it is down"), (RuntimeError("secret"), "RuntimeError")],
-)
-def test_a_language_model_that_fails_leaves_the_pair_alone(opened, failure, said):
-    class Failing(StubLLMAdapter):
-        def are_duplicates(self, first, second):
-            if second.id == "b":
-                raise failure
-            return True, 0
-
-    memory = opened(llm=Failing())
-    three(memory)
-    analysis = memory.analyse()
-    assert analysis.analyzed_count == 2
-    assert [one.action["target_id"] for one in analysis.recommendations] == ["c"]
-    assert analysis.errors == (f"analyze b->a: [2002] llm api unavailable: {said}",)
-    done = memory.consolidate()
-    assert (done.merged, done.errors) == (1, analysis.errors)
-
-
-def test_a_language_model_that_cannot_compare_is_not_asked(opened):
-    class Older:
-        model_name = "older"
-
-        def extract_facts(self, episodes):
-            raise AssertionError
-
-        def summarise(self, episodes):
-            raise AssertionError
-
-    memory = opened(llm=Older())
-    three(memory)
-    assert {one.confidence for one in memory.analyse().recommendations} == {0.6}
-
-
-def test_a_language_model_is_asked_so_often_at_most(opened):
-    class Counting(StubLLMAdapter):
-        asked = 0
-
-        def are_duplicates(self, first, second):
-            self.asked += 1
-            return True, 0
-
-    llm = Counting()
-    memory = opened(llm=llm)
-    memory.import_experiences([imported(f"m{n:03}") for n in range(210)])
-    done = memory.consolidate()
-    assert (llm.asked, done.merged) == (200, 200)
-    [error] = done.errors
-    assert error.startswith("analyze ")
-    assert re.search(r"\b9\b", error)
-    assert memory.consolidate().merged == 9
-
-
-def test_others_read_and_write_while_a_language_model_thinks(opened):
-    class Busy(StubLLMAdapter):
-        def are_duplicates(self, first, second):
-            other = opened(busy_timeout=0.0)
-            other.store("meanwhile", "something", f"else {second.id}")
-            memory.store("meanwhile too", "something", f"different {second.id}")
-            return True, 0
-
-    memory = opened(llm=Busy(), busy_timeout=0.0)
-    three(memory)
-    assert memory.consolidate().merged == 2
-    assert len(memory.export()) == 5
-
-
-@pytest.mark.parametrize("change", ["delete", "hide", "judge"])
-def test_what_changes_while_it_is_analysed_is_left_alone(opened, path, change):
-    class Meddling(StubLLMAdapter):
-        def are_duplicates(self, first, second):
-            other = opened()
-            if change == "delete":
-                other.delete("a")
-            elif change == "judge":
-                other.judge("old", score=0.9)
-            else:
-                with Ledger(path) as ledger:
-                    ledger.hide("b")
-            return True, 0
-
-    memory = opened(llm=Meddling())
-    memory.import_experiences(
-        [imported("a"), imported("b"), imported("old", "a thing", score=0.0, created_at=OLD)]
-    )
-    done = memory.consolidate()
-    if change == "judge":
-        assert (done.merged, done.archived) == (1, 0)
-        assert done.errors == ("apply old: it changed meanwhile",)
-    else:
-        assert (done.merged, done.archived) == (0, 1)
-        assert done.errors == ("apply b: it changed meanwhile",)
-
-
-# Whatever the store
-
-_WORDS = st.sampled_from(["alpha", "beta", "gamma", "delta", "7"])
-_TEXTS = st.lists(_WORDS, max_size=3).map(" ".join)
-_RECORDS = st.lists(
-    st.builds(
-        lambda texts, changes: (texts, changes),
-        st.tuples(_TEXTS, _TEXTS, _TEXTS),
-        st.fixed_dictionaries(
-            {
-                "score": st.sampled_from([0.0, 0.5]),
-                "used_count": st.sampled_from([0, 0, 2]),
-                "created_at": st.sampled_from([OLD, FRESH, "some day"]),
-                "project": st.sampled_from([None, "web"]),
-                "memory_type": st.sampled_from(["decision", "decision", "insight"]),
-                "parent_id": st.sampled_from([None, None, "m0", "nobody"]),
-                "tags": st.lists(st.sampled_from(["s", "t"]), max_size=3).map(tuple),
-            }
-        ),
-    ),
-    max_size=12,
-)
-
-
-def everything(memory: ExperienceMemory) -> tuple[object, ...]:
-    searches = [("alpha", {}), ("beta gamma", {"tags": ["s"]}), ("7", {"project": "web"})]
-    found = [memory.search(query, limit=50, **options).hits for query, options in searches]
-    return memory.export(), found, memory.check()
-
-
-@settings(max_examples=40)
-@given(_RECORDS)
-def test_what_was_done_and_undone_was_never_done(records):
-    with ExperienceMemory(embedder=WordEmbedder(), clock=Clock()) as memory:
-        memory.import_experiences(
-            [imported(f"m{n}", *texts, **changes) for n, (texts, changes) in enumerate(records)]
-        )
-        before = everything(memory)
-        seen = memory.preview()
-        grouped = [
-            uid
-            for group in seen.duplicate_groups
-            for uid in (group.primary_id, *group.duplicate_ids)
-        ]
-        assert len(grouped) == len(set(grouped))
-        given_ = recommended(memory)
-        done = memory.consolidate()
-        assert done.errors == ()
-        assert done.merged + done.archived + done.deleted == len(given_)
-        hidden = set(given_)
-        assert not hidden & {hit.id for hit in memory.search("alpha", limit=50).hits}
-        assert memory.check() == []
-        if done.run_id is None:
-            assert given_ == {}
-        else:
-            assert memory.undo(done.run_id) == len(given_)
-            assert memory.undo(done.run_id) == 0
-        assert everything(memory) == before
-        assert memory.preview() == seen

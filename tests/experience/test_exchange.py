@@ -144,6 +144,18 @@ def test_one_bad_record_keeps_all_out(experiences, name, value):
     assert experiences.status().episodes == 0
 
 
+def test_bad_records_may_be_left_out_or_all_only_counted(experiences):
+    experiences.import_experiences([PLAIN])
+    records = [PLAIN, replace(PLAIN, id=""), replace(PLAIN, id="new"), replace(PLAIN, id="new")]
+    counts = Imported(1, 2, 1)
+    assert experiences.import_experiences(records, skip_refused=True, dry_run=True) == counts
+    assert len(experiences.export()) == 1
+    with pytest.raises(InvalidArgument, match=r"memories\[1\]"):
+        experiences.import_experiences(records, dry_run=True)
+    assert experiences.import_experiences(records, skip_refused=True) == counts
+    assert len(experiences.export()) == 2
+
+
 @pytest.mark.parametrize("uid", ["x" * 100, "é" * 50])
 def test_the_longest_id_is_accepted_everywhere(experiences, uid):
     experiences.import_experiences([replace(PLAIN, id=uid)])
@@ -158,14 +170,14 @@ def test_what_is_no_record_is_refused(experiences):
     assert experiences.status().episodes == 0
 
 
-def test_an_insight_rests_on_the_sources_that_are_there(experiences, opened):
+def test_an_insight_rests_on_its_sources_also_where_they_are_not_there(experiences, opened):
     stored = experiences.store("a", "b", "c").id
     insight = replace(
         PLAIN, id="i", memory_type="insight", source_ids=f"later, {stored},gone,later"
     )
     plain = replace(insight, id="p", memory_type="pattern")
     experiences.import_experiences([insight, plain, replace(PLAIN, id="later")])
-    assert Engram.get(experiences, "i").summary_of == ["later", stored]
+    assert Engram.get(experiences, "i").summary_of == ["later", stored, "gone"]
     assert Engram.get(experiences, "p").summary_of == []
     assert experiences.get("i").source_ids == insight.source_ids
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,8 +55,14 @@ def likeness(one, other) -> float | None:
 
 
 @settings(max_examples=300)
-@given(st.lists(_EXPERIENCE, max_size=25))
-def test_groups_are_those_of_a_search_through_all_pairs(experiences):
+@given(st.lists(_EXPERIENCE, max_size=25), st.sampled_from([1, 2, 5, 2048]))
+def test_groups_are_those_of_a_search_through_all_pairs(experiences, block):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("engram.cognition.similar._BLOCK", block)
+        compare(experiences)
+
+
+def compare(experiences):
     expected: dict[int, list[int]] = {}
     for number, one in enumerate(experiences):
         alike = [(likeness(one, experiences[other]), other) for other in expected]

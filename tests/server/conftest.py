@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 from engram_server import DETERMINISTIC, Server
+from socket_server import StandIn, serving
+
+from engram.server.reporting import Repeats
 
 Start = Callable[..., Server]
 
@@ -21,6 +24,34 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
             return stack.enter_context(Server(where, settings, variables))
 
         yield started
+
+
+@pytest.fixture(autouse=True)
+def _nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another test had said is said anew."""
+    monkeypatch.setattr("engram.server.reporting._REPEATS", Repeats())
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Where a socket may be."""
+    return tmp_path / "engram.sock"
+
+
+@pytest.fixture
+def methods() -> Iterator[StandIn]:
+    stand_in = StandIn()
+    yield stand_in
+    stand_in.gate.set()
+
+
+@pytest.fixture
+def serve(place: Path, methods: StandIn) -> Iterator[Callable[..., None]]:
+    """Serve a socket in this process, within the limits that are given."""
+    with ExitStack() as stack:
+        yield lambda **limits: stack.enter_context(serving(place, methods, **limits))
+        # Before the server is told to stop: it waits for what is under way.
+        methods.gate.set()
 
 
 @pytest.fixture

@@ -9,16 +9,19 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from inspect import signature
 from pathlib import Path
 
 import pytest
 from engram_server import DETERMINISTIC, Server, texts
-from socket_server import PATIENCE, StandIn, serving
+from socket_server import PATIENCE, serving
 
 from engram.errors import InvalidArgument, InvalidType, ProcessLost, RequestFailed, TimedOut
+from engram.server.client import PATIENCE as PATIENCE_OF_CLIENTS
 from engram.server.client import SocketClient
-from engram.server.methods import METHODS
+from engram.server.methods import METHODS, is_long
+from engram.server.sections import Process
 
 LINES = """
 print('{"type":"insight","id":"i1","context":"c","action":"a","result":"r","insight_type":"cluster","tags":"x","source_ids":null}')
@@ -26,21 +29,49 @@ print('{"type":"complete","insights_generated":1,"duration_secs":0.5}')
 """
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    return tmp_path / "engram.sock"
-
-
-@pytest.fixture
-def methods() -> Iterator[StandIn]:
-    stand_in = StandIn()
-    yield stand_in
-    stand_in.gate.set()
-
-
 def test_it_has_the_methods_of_the_protocol():
     own = {name for name in vars(SocketClient) if name.startswith("memory_")}
     assert own == set(METHODS)
+
+
+def test_what_is_long_has_no_limit_but_the_server_s(place, methods, monkeypatch):
+    long: dict[str, bool] = {}
+
+    def request(self, method, params, *, timeout=None, **options):
+        assert timeout is None
+        long[method] = options.get("long", False)
+
+    monkeypatch.setattr(SocketClient, "request", request)
+    client = SocketClient(place)
+    for name in METHODS:
+        given = {"score": 0.5} if name == "memory_judge" else {}
+        required = [
+            one
+            for one in signature(getattr(client, name)).parameters.values()
+            if one.default is one.empty
+        ]
+        getattr(client, name)(*[{} for _ in required], **given)
+        assert long[name] == is_long(name, given, asks=True)
+    client.memory_judge("x")
+    assert long["memory_judge"]
+
+
+def test_limits(place, methods):
+    with serving(place, methods), ExitStack() as stack:
+        for client, limits in (
+            (SocketClient(place, timeout=0.05), ({}, {"long": True}, {"timeout": 0.01})),
+            (SocketClient(place), ({"timeout": 0.01}, {"timeout": 0.01, "long": True})),
+        ):
+            for limit in limits:
+                with pytest.raises(TimedOut):
+                    stack.enter_context(client).request("hold", {}, **limit)
+        patient = threading.Thread(target=lambda: got.append(client.request("hold", {}, long=True)))
+        got: list[object] = []
+        patient.start()
+        methods.gate.set()
+        patient.join(PATIENCE)
+        assert got == ["held"]
+    assert Process().request_timeout_secs < PATIENCE_OF_CLIENTS
 
 
 def test_every_method(start, trainer):
@@ -213,7 +244,7 @@ def test_without_a_server(place):
 @pytest.mark.parametrize(
     ("timeout", "error"),
     [(0, InvalidArgument), (-1, InvalidArgument), (float("nan"), InvalidArgument),
-     (10**9, InvalidArgument), ("5", InvalidType), (True, InvalidType), (None, InvalidType)],
+     (10**9, InvalidArgument), ("5", InvalidType), (True, InvalidType)],
 )  # fmt: skip
 def test_times_it_does_not_take(place, timeout, error):
     with pytest.raises(error, match="timeout"):

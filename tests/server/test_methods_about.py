@@ -1,24 +1,21 @@
-"""What the server says about itself, and what it brings in from the reference server."""
+"""What the server says about itself, and why it does not start."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
-import sqlite3
 from pathlib import Path
 
 import pytest
 from engram_server import DETERMINISTIC, RefusedError, Server, record, texts
+from stand_ins import WordEmbedder
 
-LEGACY = """
-CREATE TABLE memories (
-    id TEXT PRIMARY KEY, memory_type TEXT NOT NULL, context TEXT NOT NULL, action TEXT NOT NULL,
-    result TEXT NOT NULL, score REAL DEFAULT 0, embedding_context BLOB, embedding_action BLOB,
-    embedding_result BLOB, indexed BOOLEAN DEFAULT 0, tags TEXT, project TEXT, parent_id TEXT,
-    source_ids TEXT, insight_type TEXT, created_at TEXT NOT NULL, updated_at TEXT NOT NULL,
-    used_count INTEGER DEFAULT 0, last_used_at TEXT, superseded_by TEXT
-)
-"""
+from engram.embedding import DeterministicEmbedder
+from engram.experience import ExperienceMemory, ExperienceStatus
+from engram.server.service import Service
+from engram.server.settings import load
+from engram.server.status import hints as said_hints
 
 
 def test_the_status_counts(server):
@@ -44,7 +41,12 @@ def test_hints_say_what_is_worth_doing(start, tmp_path):
     memories = [record(f"m{number}", number) for number in range(20)]
     server.ask("memory_import", version=1, memories=memories)
     assert "holds no models" in hints(server)
-    model = tmp_path / "ranking_model.onnx"
+    models = Path(server.ask("memory_config")["effective"]["models_path"])
+    assert models.parent == tmp_path
+    (tmp_path / "ranking_model.onnx").write_bytes(b"")
+    assert "holds no models" in hints(server), "those of others say nothing"
+    model = models / "ranking_model.onnx"
+    model.parent.mkdir()
     model.write_bytes(b"")
     os.utime(model, (0, 0))
     assert "older than the store" in hints(server)
@@ -53,6 +55,23 @@ def test_hints_say_what_is_worth_doing(start, tmp_path):
     assert "memory_judge" not in hints(server)
     server.ask("memory_search", query="c1", limit=11)
     assert "memory_judge" in hints(server)
+
+
+def test_a_status_needs_no_file_to_look_at(start, tmp_path):
+    server = start(DETERMINISTIC, ENGRAM_MODELS_PATH=str(tmp_path))
+    memories = [record(f"m{number}", number) for number in range(20)]
+    server.ask("memory_import", version=1, memories=memories)
+    models = Path(server.ask("memory_config")["effective"]["models_path"])
+    models.mkdir()
+    (models / "gone.onnx").symlink_to(tmp_path / "nowhere")
+    assert "holds no models" in hints(server)
+    (models / "ranking_model.onnx").write_bytes(b"")
+    settings = load({"HOME": str(server.home)}, server.root)
+    with Service(settings) as service:
+        status = ExperienceStatus(20, 20, 0, 20, 0, 20, 0, 0)
+        gone = dataclasses.replace(settings, store_path=tmp_path / "gone.db")
+        assert service.call("memory_status", {})["memory_count"] == 20
+        assert all("older" not in hint for hint in said_hints(status, gone))
 
 
 def test_a_missing_key_is_worth_a_hint(start):
@@ -119,110 +138,15 @@ def test_what_waits_is_embedded_on_request(server):
         }
 
 
-@pytest.fixture
-def legacy(start):
-    """A server whose home has a database of the reference server, and how to fill that."""
-    server = start()
-    file = server.home / ".engram/engram.db"
-    file.parent.mkdir(exist_ok=True)
-
-    def filled(*memories: dict[str, object]) -> Server:
-        with sqlite3.connect(file) as database:
-            database.execute(LEGACY)
-            for memory in memories:
-                columns, marks = ", ".join(memory), ", ".join("?" * len(memory))
-                values = tuple(memory.values())
-                database.execute(f"INSERT INTO memories ({columns}) VALUES ({marks})", values)
-        database.close()
-        return server
-
-    return filled
-
-
-def test_the_memories_of_this_project_are_brought_in(legacy):
-    server = legacy(
-        record("mine", 1, project="work", tags='["a","b"]', score=0.5, used_count=2),
-        record("child", 2, project="work", parent_id="mine"),
-        record("merged", 1, project="work", superseded_by="mine"),
-        record("other", 3, project="elsewhere"),
-        record("nobody's", 4, project=None),
-    )
-    before = (server.home / ".engram/engram.db").read_bytes()
-    counts = {
-        "read": 4,
-        "matched": 2,
-        "migrated": 0,
-        "skipped_duplicate": 0,
-        "skipped_null_project": 1,
-        "skipped_other_project": 1,
-        "dry_run": True,
-        "all": False,
-        "project_hint": "work",
-    }
-    assert server.ask("memory_migrate_preview") == counts
-    assert server.ask("memory_migrate_apply", dry_run=True) == counts
-    assert server.memories() == {}
-    done = server.ask("memory_migrate_apply")
-    assert done == counts | {"migrated": 2, "dry_run": False}
-    assert set(server.memories()) == {"mine", "child"}
-    one = server.memories()["mine"]
-    assert (one["tags"], one["score"], one["used_count"]) == ('["a","b"]', 0.5, 2)
-    assert one["created_at"] == "2025-01-02T03:04:05Z"
-    again = server.ask("memory_migrate_apply")
-    assert (again["migrated"], again["skipped_duplicate"]) == (0, 2)
-    everything = server.ask("memory_migrate_apply", all=True)
-    assert (everything["matched"], everything["migrated"]) == (4, 2)
-    assert (everything["skipped_null_project"], everything["skipped_other_project"]) == (0, 0)
-    assert (server.home / ".engram/engram.db").read_bytes() == before
-    hits = server.ask("memory_search", query="c3", limit=1)["results"]
-    assert [hit["id"] for hit in hits] == ["other"]
-
-
-def test_there_may_be_nothing_to_bring_in(server):
-    for method in ("memory_migrate_preview", "memory_migrate_apply"):
-        with pytest.raises(RefusedError, match=r"^\[6018\] migration source not found: "):
-            server.ask(method)
-
-
-def test_a_damaged_memory_leaves_the_store_as_it_was(legacy):
-    server = legacy(record("good", 1), record("bad", 2, score="much"))
-    with pytest.raises(RefusedError, match=r"^\[6019\] migration failed: .*2"):
-        server.ask("memory_migrate_apply", all=True)
-    assert server.memories() == {}
-
-
-def test_another_database_is_no_source(server):
-    file = server.home / ".engram/engram.db"
-    file.parent.mkdir()
-    file.write_bytes(b"no database")
-    with pytest.raises(RefusedError, match=r"^\[6019\] migration failed: "):
-        server.ask("memory_migrate_preview")
+def test_what_waits_is_counted_as_lists_show_it(server):
+    twins = [record(f"twin-{number}", 1) for number in range(3)]
+    server.ask("memory_import", version=1, memories=[*twins, record("other", 2)])
+    assert server.ask("memory_consolidate_apply")["merged"] == 2
+    assert server.ask("memory_reembed")["total"] == 2
 
 
 def started(place: Path, settings: str = DETERMINISTIC, **variables: str) -> Server:
     return Server(place, settings, variables)
-
-
-def test_a_database_of_the_home_is_pointed_out_once(tmp_path):
-    server = started(tmp_path)
-    legacy = server.home / ".engram/engram.db"
-    legacy.parent.mkdir()
-    legacy.write_bytes(b"stub")
-    assert server.refusal().startswith("[6017] legacy global database detected at ")
-    assert not server.store.exists()
-    with started(tmp_path, ENGRAM_DB_PATH=str(server.store)):
-        pass
-    with started(tmp_path) as running:
-        assert running.ask("memory_status")["memory_count"] == 0
-
-
-def test_a_store_of_this_engine_in_the_home_is_nobody_elses(tmp_path):
-    here = started(tmp_path)
-    with started(tmp_path, ENGRAM_PROJECT_DIR=str(here.home), ENGRAM_SOCKET_PATH=str(here.socket)):
-        pass
-    assert (here.home / ".engram/engram.db").exists()
-    with started(tmp_path) as running:
-        assert running.ask("memory_status")["memory_count"] == 0
 
 
 @pytest.mark.parametrize(
@@ -239,6 +163,7 @@ def test_a_store_of_this_engine_in_the_home_is_nobody_elses(tmp_path):
         ),
         (DETERMINISTIC, {"ENGRAM_DB_PATH": "/dev/null/x.db"}, "[6012] init failed: "),
         (DETERMINISTIC, {"ENGRAM_KEY_FILE": "/nowhere"}, "[6022] invalid configuration: "),
+        ("", {"ENGRAM_THREADS": "many"}, "[6022] invalid configuration: "),
         (DETERMINISTIC, {"ENGRAM_SOCKET_PATH": f"/tmp/{'s' * 100}"}, "[6012] init failed: "),
     ],
 )
@@ -246,10 +171,42 @@ def test_why_a_server_does_not_start(tmp_path, settings, variables, expected):
     assert started(tmp_path, settings, **variables).refusal().startswith(expected)
 
 
+def model_folder(place: Path, **files: bytes) -> Path:
+    folder = place / "model"
+    folder.mkdir()
+    contents = {"model.onnx": b"no model", "tokenizer.json": b"{}", "config.json": b"{}"}
+    for name, content in (contents | files).items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+@pytest.mark.parametrize("dimension", [b"{}", b'{"hidden_size": 8}'])
+def test_a_damaged_model_is_told_at_the_start(tmp_path, dimension):
+    folder = model_folder(tmp_path, **{"config.json": dimension})
+    refusal = started(tmp_path, f'[embedding]\nmodel = "{folder}"\n').refusal()
+    assert refusal.startswith("[6003] invalid provider: ")
+
+
+def test_a_model_of_a_store_that_is_not_here_is_told_at_the_start(tmp_path):
+    server = started(tmp_path, "")
+    embedder = DeterministicEmbedder()
+    embedder.name, embedder.fingerprint = "BAAI/bge-large-en-v1.5", "somewhere else"
+    with ExperienceMemory(server.store, embedder=embedder) as memory:
+        memory.store(**texts(1))
+    assert server.refusal().startswith("[6003] invalid provider: ")
+
+
+def test_a_store_of_a_programs_own_embedder_is_not_served(tmp_path):
+    server = started(tmp_path, "")
+    with ExperienceMemory(server.store, embedder=WordEmbedder()) as memory:
+        memory.store(**texts(1))
+    assert server.refusal().startswith("[6020] embedding model mismatch: ")
+
+
 def test_a_file_that_is_no_store_is_left_alone(tmp_path):
     server = started(tmp_path)
     server.store.write_bytes(b"something else" * 1000)
-    assert server.refusal().startswith("[6019] migration failed: ")
+    assert server.refusal().startswith("[6012] init failed: ")
     assert server.store.read_bytes() == b"something else" * 1000
 
 
@@ -268,7 +225,13 @@ def test_an_encrypted_store(tmp_path):
         server.ask("memory_store", **texts(1))
         assert server.ask("memory_config")["effective"]["encrypted"] is True
     assert texts(1)["action"].encode() not in server.store.read_bytes()
-    assert started(tmp_path).refusal().startswith("[6019] migration failed: ")
+    for other in ("", "another passphrase\n"):
+        (tmp_path / "other").write_text(other)
+        (tmp_path / "other").chmod(0o600)
+        variables = {"ENGRAM_KEY_FILE": str(tmp_path / "other")} if other else {}
+        said = started(tmp_path, **variables).refusal()
+        assert said.startswith("[6012] init failed: ")
+        assert "ENGRAM_KEY_FILE" in said
     with started(tmp_path, ENGRAM_KEY_FILE=str(secret)) as server:
         assert len(server.memories()) == 1
 

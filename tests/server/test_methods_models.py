@@ -6,42 +6,86 @@ import json
 import re
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from engram_server import DETERMINISTIC, record, texts
 from llm_wires import Handler, OpenAIWire, Server
+from socket_server import Peer, request, until
+
+from engram.embedding import DeterministicEmbedder
+from engram.server.failures import Failure
+from engram.server.methods import METHODS, is_long
+from engram.server.service import Service
+from engram.server.settings import load
+
+
+class Broken:
+    """What happens to a model after the start."""
+
+    words = ("",)
+    """Texts with one of these cannot be embedded."""
 
 
 @pytest.fixture
-def broken(start, tmp_path: Path):
-    """A server whose embedding model is there and cannot be loaded."""
-    folder = tmp_path / "model"
-    folder.mkdir()
-    (folder / "model.onnx").write_bytes(b"no model")
-    (folder / "tokenizer.json").write_text("{}")
-    (folder / "config.json").write_text('{"hidden_size": 8}')
-    return start(f'[embedding]\nmodel = "{folder}"\n')
+def service(tmp_path: Path) -> Iterator[Service]:
+    (tmp_path / ".engram").mkdir()
+    (tmp_path / ".engram/engram.toml").write_text(DETERMINISTIC)
+    with Service(load({"HOME": str(tmp_path / "home")}, tmp_path)) as running:
+        yield running
 
 
-def test_without_an_embedder_texts_are_kept_and_found_by_words(broken):
-    said = broken.ask("memory_store", **texts(1))
+@pytest.fixture
+def broken(service, monkeypatch) -> Broken:
+    broken = Broken()
+    embed = DeterministicEmbedder.embed
+
+    def failing(embedder, listed):
+        if any(word in text for text in listed for word in broken.words):
+            message = "SECRET"
+            raise RuntimeError(message)
+        return embed(embedder, listed)
+
+    monkeypatch.setattr(DeterministicEmbedder, "embed", failing)
+    return broken
+
+
+def test_without_an_embedder_texts_are_kept_and_found_by_words(service, broken):
+    said = service.call("memory_store", texts(1))
     assert said["indexed"] is False
-    other = broken.ask("memory_store", **texts(2))["id"]
-    assert broken.ask("memory_store", **texts(1))["deduplicated"] is True
-    found = broken.ask("memory_search", query="c1")
+    other = service.call("memory_store", texts(2))["id"]
+    assert service.call("memory_store", texts(1))["deduplicated"] is True
+    found = service.call("memory_search", {"query": "c1"})
     assert found["degraded"] is True
     assert [hit["id"] for hit in found["results"]] == [said["id"]]
     assert found["results"][0]["score"] == pytest.approx(0.3 / 61)
-    assert broken.ask("memory_search", query="no such word")["results"] == []
-    status = broken.ask("memory_status")
+    assert service.call("memory_search", {"query": "no such word"})["results"] == []
+    status = service.call("memory_status", {})
     assert (status["memory_count"], status["indexed_count"], status["waiting"]) == (2, 0, 2)
     assert any("wait" in hint for hint in status["hints"])
-    again = broken.ask("memory_reembed")
-    assert (again["total"], again["succeeded"], again["failed"]) == (2, 0, 2)
-    broken.ask("memory_import", version=1, memories=[record("new", 3)])
-    assert set(broken.memories()) == {said["id"], other, "new"}
+    service.call("memory_import", {"version": 1, "memories": [record("new", 3)]})
+    kept = service.call("memory_export", {})["memories"]
+    assert {one["id"] for one in kept} == {said["id"], other, "new"}
+
+
+def test_an_embedder_that_works_no_more_embeds_nothing_anew(service, broken):
+    service.call("memory_store", texts(1))
+    with pytest.raises(Failure, match=r"^\[2001\] embedding api unavailable: ") as failure:
+        service.call("memory_reembed", {})
+    assert "SECRET" not in failure.value.message
+    broken.words = ()
+    done = service.call("memory_reembed", {})
+    assert (done["total"], done["succeeded"], done["failed"]) == (1, 1, 0)
+
+
+def test_a_text_that_is_refused_keeps_no_other_from_being_embedded(service, broken):
+    for number in range(12):
+        service.call("memory_store", texts(number) | {"project": "bad" if number < 7 else "good"})
+    broken.words = tuple(texts(number)["action"] for number in range(7))
+    done = service.call("memory_reembed", {})
+    assert (done["total"], done["succeeded"], done["failed"]) == (12, 5, 7)
 
 
 @pytest.fixture
@@ -64,6 +108,15 @@ def advised(start, script):
     """A server with that language model."""
     llm = '[llm]\nprovider = "ollama"\nmodel = "m"\n'
     return start(DETERMINISTIC + llm, ENGRAM_OLLAMA_HOST=script.url)
+
+
+def test_a_local_language_model_is_sent_no_key_of_openai(start, script):
+    llm = '[llm]\nprovider = "ollama"\nmodel = "m"\n'
+    server = start(DETERMINISTIC + llm, ENGRAM_OLLAMA_HOST=script.url, OPENAI_API_KEY="SECRET")
+    one = server.ask("memory_store", **texts(1))["id"]
+    script.answers = [OpenAIWire.say(json.dumps({"score": 0.75, "reason": "it fits"}))]
+    assert server.ask("memory_judge", memory_id=one, query="c1")["degraded"] is False
+    assert "SECRET" not in str(script.requests[0].headers)
 
 
 def test_a_language_model_judges(advised, script):
@@ -108,3 +161,30 @@ def test_a_language_model_decides_about_duplicates(advised, script):
     for error in failed["errors"]:
         assert re.match(r"analyze twin-\d->twin-\d: \[2002\] llm api unavailable: .", error)
     assert len(advised.memories()) == 3
+
+
+def test_who_asks_the_language_model_keeps_nobody_else_waiting(start, script):
+    settings = '[server]\nworkers = 1\n[llm]\nprovider = "ollama"\nmodel = "m"\n'
+    server = start(DETERMINISTIC + settings, ENGRAM_OLLAMA_HOST=script.url)
+    one = server.ask("memory_store", **texts(1))["id"]
+    script.answers = ["hang"] * 3
+    with ExitStack() as stack:
+        for params in ({"memory_id": one}, {"memory_id": one, "score": None}):
+            peer = stack.enter_context(Peer(server.socket))
+            peer.send(request("memory_judge", params))
+        until(lambda: len(script.requests) == 2)
+        assert server.ask("memory_judge", memory_id=one, score=0.5)["score"] == 0.5
+        assert server.ask("memory_search", query="c1")["count"] == 1
+        script.released.set()
+
+
+def test_what_is_long():
+    always = {name for name, method in METHODS.items() if method.long}
+    assert {"memory_export", "memory_import", "memory_consolidate_apply"} < always
+    for name in METHODS:
+        for asks in (False, True):
+            expected = name in always or (asks and name == "memory_judge")
+            assert is_long(name, {}, asks=asks) is expected
+            assert is_long(name, [1], asks=asks) is expected
+    assert not is_long("memory_judge", {"score": 0}, asks=True)
+    assert not is_long("no such method", {}, asks=True)

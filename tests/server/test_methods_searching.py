@@ -73,6 +73,28 @@ def test_tags_match_in_any_case_and_all_of_them(filled):
     assert len(found(filled, query="cache", tags=[])) == 3
 
 
+def test_types_are_one_or_several(server):
+    kinds = ("decision", "bugfix", "pattern")
+    memories = [
+        record(f"{kind}-{number}", number, memory_type=kind, project=f"{number}")
+        for number in range(4)
+        for kind in kinds
+    ]
+    server.ask("memory_import", version=1, memories=memories)
+    named = {kind: {one["id"] for one in memories if one["memory_type"] == kind} for kind in kinds}
+    one = found(server, query="c1", memory_type="bugfix", limit=4)
+    assert set(one) == named["bugfix"]
+    assert set(found(server, query="c1", memory_type=["bugfix"], limit=4)) == named["bugfix"]
+    two = found(server, query="c1", memory_type=["pattern", "bugfix"], limit=100)
+    assert set(two) == named["pattern"] | named["bugfix"]
+    for anything in (None, []):
+        assert len(found(server, query="c1", memory_type=anything, limit=100)) == 12
+    for wrong in ("guess", "", ["bugfix", "SECRET"], 5, [5], {"SECRET": 1}):
+        with pytest.raises(RefusedError, match=r"^\[6007\] .*memory_type") as refusal:
+            server.ask("memory_search", query="c1", memory_type=wrong)
+        assert "SECRET" not in refusal.value.message
+
+
 def test_another_project_counts_for_less_and_nothing_when_so_set(start):
     for settings, expected in (("", ["mine", "other"]), ("other_project_weight = 0\n", ["mine"])):
         server = start(f'[embedding]\nprovider = "deterministic"\n[search]\n{settings}')

@@ -167,6 +167,71 @@ def test_what_it_says_beside_insights_shows_in_the_status(trained, trainer):
     assert said["failure"] is None
 
 
+def recommendation(target: str, reasoning: str = "old") -> str:
+    said = {"target_id": target, "action": "archive", "reasoning": reasoning}
+    return json.dumps({"type": "recommendation"} | said)
+
+
+def test_the_status_has_the_first_recommendations_and_the_list_all(trained, trainer):
+    server = trained("")
+    asked = server.ask("memory_train_list", recommendations=True)
+    assert (asked["recommendations"], asked["recommendation_count"]) == ([], 0)
+    stored = server.ask("memory_store", **texts(3))["id"]
+    trainer(printing(*(recommendation(stored, f"reason {number}") for number in range(50))))
+    server.ask("memory_train_generate")
+    said = server.ask("memory_status")["training"]
+    assert said["recommendation_count"] == 50
+    reasons = [one["reasoning"] for one in said["recommendations"]]
+    assert reasons == [f"reason {number}" for number in range(20)]
+    for method, params in (("memory_train_list", {}), ("memory_insights", {"action": "list"})):
+        assert server.ask(method, **params) == {"insights": [], "count": 0}
+        everything = server.ask(method, **params, recommendations=True)
+        assert everything["recommendation_count"] == len(everything["recommendations"]) == 50
+        assert everything["recommendations"][49] == {
+            "target_id": stored,
+            "action": "archive",
+            "reasoning": "reason 49",
+        }
+        some = server.ask(method, **params, recommendations=True, limit=2)
+        assert (len(some["recommendations"]), some["recommendation_count"]) == (2, 50)
+    with pytest.raises(RefusedError, match=r"^\[6007\] dispatch error: .*limit"):
+        server.ask("memory_train_list", recommendations=True, limit=-1)
+
+
+def test_what_a_run_says_is_kept_within_limits(trained, trainer):
+    server = trained("")
+    stored = server.ask("memory_store", **texts(3))["id"]
+    long = "x" * 100_000
+    trainer(
+        f"""for number in range(10_050): print({recommendation(stored)!r})
+for number in range(1_050): print('{{"type":"metric","name":"m","value":1.0}}')
+for number in range(1_050): print('{{"type":"artifact","path":"/m","size_bytes":1}}')"""
+    )
+    server.ask("memory_train_generate")
+    said = server.ask("memory_status")["training"]
+    assert said["recommendation_count"] == 10_000
+    assert (len(said["metrics"]), len(said["artifacts"])) == (1000, 1000)
+    trainer(printing(recommendation(stored, long)))
+    server.ask("memory_train_generate")
+    [one] = server.ask("memory_status")["training"]["recommendations"]
+    assert one["reasoning"] == "x" * 4096
+
+
+def test_each_project_trains_and_uses_its_own_models(trained, trainer, tmp_path):
+    note = tmp_path / "arguments"
+    body = (
+        f"open({str(note)!r}, 'a').write(sys.argv[sys.argv.index('--models-path') + 1] + chr(10))"
+    )
+    shared = tmp_path / "models"
+    folders = []
+    for server in (trained(body, ENGRAM_MODELS_PATH=str(shared)) for _ in range(2)):
+        server.ask("memory_train_generate")
+        folders.append(server.ask("memory_config")["effective"]["models_path"])
+    assert note.read_text().split() == folders
+    assert len(set(folders)) == 2
+    assert {Path(folder).parent for folder in folders} == {shared}
+
+
 def test_insights_are_deleted_and_nothing_else_is(trained):
     server = trained(printing(insight(1), insight(2)))
     server.ask("memory_train_generate")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from engram_server import COMMAND, Server, texts
-from socket_server import PATIENCE, Peer, request
+from socket_server import PATIENCE, Peer, request, until
 
 RUNNING = "[6006] socket error: a server is already running"
 IMPATIENT = """
@@ -32,8 +32,9 @@ import sys
 from pathlib import Path
 sys.path.append({str(Path(__file__).parents[1])!r})
 from socket_server import StandIn
-from engram.server.workers import Limits
-process.run(Path(sys.argv[1]), Limits(), StandIn)
+from engram.server.limits import Limits
+from engram.server.sections import Process, Trainer
+process.run(Path(sys.argv[1]), Limits.of(Process(), Trainer()), StandIn)
 """
 
 
@@ -260,6 +261,81 @@ def test_work_that_never_ends_does_not_keep_the_process(idle):
         assert busy.rest() == b""
 
 
+ON_THE_WAY = """
+import os, signal
+from contextlib import contextmanager
+from pathlib import Path
+
+import engram.server.service
+from engram.cli import main
+
+bound, Service = process.bound, engram.server.service.Service
+
+def signalled(phase):
+    if phase == sys.argv[2]:
+        os.kill(os.getpid(), int(sys.argv[3]))
+
+@contextmanager
+def telling(path):
+    with bound(path) as listening:
+        assert path.exists()
+        signalled("bound")
+        yield listening
+
+class Telling(Service):
+    def __init__(self, settings):
+        signalled("opening")
+        super().__init__(settings)
+
+    def close(self):
+        assert not Path(sys.argv[1]).exists()
+        signalled("closing")
+        super().close()
+
+process.bound, engram.server.service.Service = telling, Telling
+main(["server"])
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("phase", ["opening", "bound", "closing"])
+def test_a_signal_on_the_way_ends_it_in_good_order(idle, phase, number):
+    program = "import sys\nimport engram.server.process as process\n" + ON_THE_WAY
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, str(idle.socket), phase, str(int(number))],
+        cwd=idle.root,
+        env=idle.environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        if phase == "closing":
+            assert process.stderr.readline() == "engram: ready\n"
+            process.terminate()
+        err = process.communicate(timeout=PATIENCE)[1]
+        assert (process.returncode, err.replace("engram: ready\n", "")) == (0, "")
+    finally:
+        process.kill()
+        process.communicate()
+    assert not idle.socket.exists()
+    with idle:
+        assert idle.ask("memory_status")["memory_count"] == 0
+
+
+def test_further_signals_change_nothing(idle):
+    process = idle.run()
+    process.send_signal(signal.SIGINT)
+
+    def is_over() -> bool:
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
+        return process.poll() is not None
+
+    until(is_over)
+    assert (process.returncode, *process.communicate()) == (0, "", "engram: ready\n")
+    assert not idle.socket.exists()
+
+
 FAMILIES = {
     "tls": ("The website's certificate had expired", "renewed it", "browsers trust us again"),
     "soup": ("Guests with a cold came for dinner", "cooked chicken broth", "they felt better"),
@@ -314,5 +390,4 @@ def test_clients_leave_nothing_behind(server):
             assert peer.reply()["error"]["code"] == 6007
         assert server.ask("memory_status")["memory_count"] == 1
         assert resident(server.process) - memory < 100 << 20
-    while open_files(server.process) > before:
-        server.ask("memory_status")
+    until(lambda: server.ask("memory_status") and open_files(server.process) <= before)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import pwd
+import re
 from pathlib import Path
 
 import pytest
 
+from engram.config.providers import KEY_VARIABLES
 from engram.server.failures import Failure
-from engram.server.settings import ServerSettings, load
+from engram.server.settings import PERSONAL, ServerSettings, load
 
 Layers = dict[str, str]
 
@@ -86,6 +89,8 @@ def test_the_configured_socket_is_for_projects_without_a_folder(home, tmp_path):
     assert refused(load, at, bare)[0] == 6006
     (home / ".engram/engram.toml").write_text('[server]\nsocket_path = "~/run/engram.sock"\n')
     assert load(at, bare).socket_path == home / "run/engram.sock"
+    (home / ".engram/engram.toml").write_text('[server]\nsocket_path = "run/engram.sock"\n')
+    assert load(at, home).socket_path == bare / "run/engram.sock"
 
 
 def test_a_socket_path_that_no_socket_can_have_is_refused(home, root):
@@ -97,13 +102,14 @@ def test_a_socket_path_that_no_socket_can_have_is_refused(home, root):
 
 
 def test_the_project_overrides_the_user_and_the_environment_both(loaded):
-    own = '[llm]\nmodel = "own"\n[server]\nworkers = 3\nreindex_interval_secs = 5\n'
-    shared = '[llm]\nmodel = "shared"\n[server]\nworkers = 4\n'
+    own = '[embedding]\nmodel = "own"\n[server]\nworkers = 3\nreindex_interval_secs = 5\n'
+    shared = '[embedding]\nmodel = "bge-small-en-v1.5"\n[server]\nworkers = 4\n'
     found = loaded(own, shared)
-    assert (found.llm.model, found.server.workers) == ("shared", 4)
+    assert (found.embedding.model, found.server.workers) == ("bge-small-en-v1.5", 4)
     assert found.server.reindex_interval_secs == 5
-    assert loaded(own, shared, ENGRAM_LLM_MODEL="env").llm.model == "env"
-    assert loaded(own, shared, ENGRAM_LLM_MODEL="").llm.model == "shared"
+    assert loaded(own, shared, ENGRAM_EMBEDDING_MODEL="env").embedding.model == "env"
+    unset = loaded(own, shared, ENGRAM_EMBEDDING_MODEL="")
+    assert unset.embedding.model == "bge-small-en-v1.5"
 
 
 def test_the_defaults(loaded):
@@ -115,7 +121,7 @@ def test_the_defaults(loaded):
     search = found.search
     assert (search.rrf_k, search.vector_weight, search.sparse_weight) == (60, 0.7, 0.3)
     assert (found.trainer_binary, found.trainer.trainer_timeout_secs) == ("engram-trainer", 300)
-    assert found.models_path == found.home / ".engram/models"
+    assert found.models_path.parent == found.home / ".engram/models"
     assert found.server.reindex_interval_secs == 3600
 
 
@@ -128,7 +134,7 @@ def test_variables_for_the_trainer(loaded):
     )
     assert found.trainer_binary == str(found.home / "bin/train")
     assert found.trainer.trainer_timeout_secs == 7
-    assert found.models_path == Path("/m")
+    assert found.models_path.parent == Path("/m")
     assert found.embedding.model == "some-model"
 
 
@@ -153,8 +159,6 @@ def test_variables_for_the_trainer(loaded):
         ('[llm]\n"SECRET-1 x" = 1\n', 6002, "no setting of such a name"),
         ("[llm\n", 6002, "line 1"),
         ('[embedding]\nprovider = "voyage"\n', 6003, "embedding.provider"),
-        ('[llm]\nprovider = "ollama"\n', 6022, "llm.model"),
-        ('[llm]\nprovider = "SECRET-1"\n', 6003, "llm.provider"),
     ],
 )
 def test_what_is_wrong_is_refused_by_name_and_not_quoted(loaded, text, code, named):
@@ -165,6 +169,13 @@ def test_what_is_wrong_is_refused_by_name_and_not_quoted(loaded, text, code, nam
         assert "SECRET" not in message
 
 
+def test_what_is_wrong_with_the_language_model_is_said_likewise(loaded):
+    code, message = refused(loaded, '[llm]\nprovider = "ollama"\n')
+    assert (code, "llm.model" in message) == (6022, True)
+    code, message = refused(loaded, '[llm]\nprovider = "SECRET-1"\n')
+    assert (code, "llm.provider" in message, "SECRET" in message) == (6003, True, False)
+
+
 def test_a_variable_that_is_no_number_is_refused(loaded):
     for text in ("abc", "-1", "0", "9" * 30, " 5"):
         code, message = refused(loaded, ENGRAM_TRAINER_TIMEOUT=text)
@@ -172,22 +183,48 @@ def test_a_variable_that_is_no_number_is_refused(loaded):
         assert "trainer.trainer_timeout_secs" in message
 
 
-def test_a_key_in_the_file_of_a_project_is_refused(loaded):
-    text = '[llm]\nprovider = "openai"\napi_key = "SECRET-1"\n'
-    assert loaded(text).llm.api_key == "SECRET-1"
-    code, message = refused(loaded, "", text)
-    assert code == 6022
-    assert "llm.api_key" in message
-    assert "SECRET-1" not in message
+PERSONAL_VALUES = {
+    "embedding.api_key": "SECRET-1",
+    "llm.provider": "openai",
+    "llm.model": "SECRET-2",
+    "llm.api_key": "SECRET-3",
+    "trainer.trainer_binary": "/SECRET/program",
+    "trainer.models_path": "/SECRET/models",
+}
 
 
-def test_a_program_in_the_file_of_a_project_is_refused(loaded):
-    text = '[trainer]\ntrainer_binary = "/evil/program"\n'
-    assert loaded(text).trainer_binary == "/evil/program"
+def test_every_setting_that_is_the_users_to_say_is_tried():
+    assert set(PERSONAL_VALUES) == set(PERSONAL)
+
+
+@pytest.mark.parametrize("name", PERSONAL_VALUES)
+def test_what_is_the_users_to_say_is_refused_in_the_file_of_a_project(loaded, name):
+    section, _, key = name.partition(".")
+    text = f'[{section}]\n{key} = "{PERSONAL_VALUES[name]}"\n'
+    loaded(text)
     code, message = refused(loaded, "", text)
     assert code == 6022
-    assert "trainer.trainer_binary" in message
-    assert "evil" not in message
+    assert name in message
+    assert "SECRET" not in message
+
+
+@pytest.mark.parametrize(
+    "model", ["/SECRET/model", "SECRET/model", "~/SECRET", ".", "../SECRET", "SECRET-model"]
+)
+def test_a_model_of_a_project_has_a_registered_name(loaded, model):
+    text = f'[embedding]\nmodel = "{model}"\n'
+    assert loaded(text).embedding.model == model
+    code, message = refused(loaded, "", text)
+    assert code == 6022
+    assert "embedding.model" in message
+    assert "SECRET" not in message
+
+
+@pytest.mark.parametrize(
+    "model", ["BAAI/bge-small-en-v1.5", "all-MiniLM-L6-v2-int8", "deterministic", ""]
+)
+def test_a_registered_model_may_be_named_by_a_project(loaded, model):
+    assert loaded("", f'[embedding]\nmodel = "{model}"\n').embedding.model == model
 
 
 def test_no_key_shows_in_what_is_printed(loaded):
@@ -201,6 +238,64 @@ def test_keys_of_the_environment_are_those_of_the_provider(loaded):
     assert loaded('[llm]\nprovider = "anthropic"\n', **keys).llm.api_key == "a"
     assert loaded('[llm]\nprovider = "gemini"\n', **keys).llm.api_key == ""
     assert loaded(**keys).embedding.api_key == "v"
+
+
+def test_the_key_of_the_environment_comes_before_that_of_a_file(loaded):
+    text = '[llm]\nprovider = "anthropic"\napi_key = "filed"\n'
+    assert loaded(text).llm.api_key == "filed"
+    assert loaded(text, ANTHROPIC_API_KEY="").llm.api_key == "filed"
+    assert loaded(text, ANTHROPIC_API_KEY="a").llm.api_key == "a"
+    assert loaded(text, OPENAI_API_KEY="o", GOOGLE_API_KEY="g").llm.api_key == "filed"
+
+
+def test_a_key_without_its_provider_goes_to_none(loaded, root, home, tmp_path):
+    assert loaded('[llm]\napi_key = "SECRET"\n').llm.api_key == ""
+    (home / ".engram/engram.toml").write_text('[llm]\nprovider = "openai"\napi_key = "SECRET"\n')
+    (tmp_path / "other.toml").write_text('[llm]\nprovider = "deepseek"\n')
+    assert load({"HOME": str(home)}, root, tmp_path / "other.toml").llm.api_key == ""
+
+
+def test_each_providers_adapter_reads_the_same_variables(loaded):
+    for provider, variables in KEY_VARIABLES.items():
+        text = f'[llm]\nprovider = "{provider}"\n'
+        everybodys = {name: name for names in KEY_VARIABLES.values() for name in names}
+        for name in variables:
+            assert loaded(text, **everybodys).llm.api_key == name
+            del everybodys[name]
+        assert loaded(text, **everybodys).llm.api_key == ""
+
+
+@pytest.mark.parametrize(("name", "found"), [("~", "home"), ("~/", "home"), ("~/m", "home/m")])
+def test_a_home_is_the_users(home, root, tmp_path, name, found):
+    at = {"HOME": str(home)}
+    paths = f'[trainer]\nmodels_path = "{name}"\ntrainer_binary = "{name}"\n'
+    (home / ".engram/engram.toml").write_text(f'{paths}[server]\nsocket_path = "{name}"\n')
+    settings = load(at, root)
+    assert settings.models_path.parent == tmp_path / found
+    assert Path(settings.trainer_binary) == tmp_path / found
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    assert load(at | {"ENGRAM_PROJECT_DIR": str(bare)}, bare).socket_path == tmp_path / found
+    variables = at | {"ENGRAM_SOCKET_PATH": name, "ENGRAM_DB_PATH": name}
+    settings = load(variables | {"ENGRAM_MODELS_PATH": name}, root)
+    assert settings.models_path.parent == tmp_path / found
+    assert (settings.socket_path, settings.store_path) == (tmp_path / found, tmp_path / found)
+
+
+def test_the_home_of_somebody_else_and_of_nobody(loaded, root):
+    somebody = pwd.getpwuid(os.getuid())
+    found = loaded(ENGRAM_MODELS_PATH=f"~{somebody.pw_name}/m")
+    assert found.models_path.parent == Path(somebody.pw_dir, "m")
+    assert loaded(ENGRAM_MODELS_PATH="~no body/m").models_path.parent == root / "~no body/m"
+
+
+def test_every_store_has_its_own_models(loaded, tmp_path):
+    found = loaded(ENGRAM_DB_PATH="/data/a.db")
+    assert re.fullmatch("[0-9a-f]{16}", found.models_path.name)
+    assert loaded(ENGRAM_DB_PATH="/data/b.db").models_path != found.models_path
+    (tmp_path / "data").symlink_to("/data")
+    for same in ("/data/a.db", "/data/sub/../a.db", str(tmp_path / "data/a.db")):
+        assert loaded(ENGRAM_DB_PATH=same).models_path == found.models_path
 
 
 def test_a_named_file_takes_the_place_of_both(home, root, tmp_path):
