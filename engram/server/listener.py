@@ -23,6 +23,9 @@ __all__ = ["Listener"]
 _BACK_OFF: Final = 1.0
 """Seconds until the next try after a client could not be accepted."""
 
+_TURNS: Final = 32
+"""Turns of the loop until one of the clients that are gone is noticed: it takes a few for each."""
+
 _SLOWEST: Final = 65_536
 """Bytes of a reply that a client must take in each second, beside the time of a request."""
 
@@ -93,12 +96,22 @@ class Listener:
                 report(error)
                 await asyncio.sleep(_BACK_OFF)
                 continue
-            if len(self._clients) >= self._limits.max_connections:
+            if await self._is_full():
                 client.close()
                 continue
             task = asyncio.create_task(self._serve_client(client))
             self._clients[task] = False
             task.add_done_callback(self._clients.pop)
+            # While clients wait, accepting one never gives the others a turn.
+            await asyncio.sleep(0)
+
+    async def _is_full(self) -> bool:
+        """Return whether there are too many clients, those not counted that are gone."""
+        for _ in range(_TURNS):
+            if len(self._clients) < self._limits.max_connections:
+                return False
+            await asyncio.sleep(0)
+        return True
 
     async def _serve_client(self, client: socket.socket) -> None:
         try:

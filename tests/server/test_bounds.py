@@ -10,11 +10,12 @@ import select
 import socket
 import struct
 import termios
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from socket_server import Peer, open_files, request, until
+from socket_server import PATIENCE, Peer, open_files, request, until
 
 NO_ROOM = "[4000] invalid json: there is no room for a line so long"
 CROWDED = "[6006] socket error: it was carried out, but clients leave too many long replies unread"
@@ -117,6 +118,26 @@ def test_more_clients_than_allowed_are_disconnected(serve, place):
             assert fourth.rest() == b""
         peers.pop().close()
         until(lambda: peers[0].ask("echo", 1)["ok"] and is_answered(place))
+
+
+def test_clients_that_are_gone_keep_no_others_out(serve, place, methods, monkeypatch):
+    asked, go_on = threading.Event(), threading.Event()
+
+    def busy(method: str, params: object) -> bool:
+        asked.set()
+        return not go_on.wait(PATIENCE)  # the loop itself waits
+
+    monkeypatch.setattr(methods, "is_long", busy)
+    serve(max_connections=5)
+    with Peer(place) as before:
+        before.send(request("echo", 1))
+        assert asked.wait(PATIENCE)
+        for _ in range(200):
+            Peer(place).close()
+        with Peer(place) as honest:
+            go_on.set()
+            assert honest.ask("echo", 2)["ok"]
+        assert before.reply()["ok"]
 
 
 def is_answered(place: Path) -> bool:
