@@ -115,3 +115,15 @@ def test_a_file_of_settings(shared, tmp_path):
         done = call(shared, *arguments)
         assert done.returncode == 1
         assert "[6022] invalid configuration: server.workers" in done.stderr
+
+
+def test_a_file_of_settings_without_a_name_is_missing(shared):
+    for arguments in (
+        ("--config", "", "call", "memory_status"),
+        ("call", "memory_status", "--config", ""),
+        ("--config", "", "server"),
+        ("server", "--config", ""),
+    ):
+        done = call(shared, *arguments)
+        assert done.returncode == 1
+        assert "[6001] config not found" in done.stderr

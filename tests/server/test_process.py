@@ -16,6 +16,8 @@ import pytest
 from engram_server import COMMAND, Server, ended, texts
 from socket_server import PATIENCE, Peer, request, until
 
+from engram.server.place import _draft, bound, claimed
+
 RUNNING = "[6006] socket error: a server is already running"
 
 
@@ -169,6 +171,27 @@ def test_a_reader_of_its_messages_may_vanish(idle):
         assert peer.ask("memory_status")["ok"]
     process.terminate()
     assert process.wait(PATIENCE) == 0
+
+
+def test_sockets_of_one_folder_are_made_apart(tmp_path):
+    # The last one is as long as it may be.
+    folder = tmp_path / "f"
+    folder.mkdir()
+    names = ["s1", "s2", "s", "s~", "t", "x" * (103 - len(os.fsencode(folder)) - 1)]
+    with ExitStack() as stack:
+        drafts = [_draft(folder / name) for name in names]
+        assert len({*drafts, *(folder / name for name in names)}) == 2 * len(names)
+        for draft in drafts:  # all are being made at the same time
+            making = stack.enter_context(socket.socket(socket.AF_UNIX))
+            making.bind(str(draft))
+            making.listen()
+            assert len(os.fsencode(draft)) <= 103
+        for name in names:
+            other = drafts[names.index(name)]
+            other.unlink()
+            stack.enter_context(claimed(folder / name))
+            stack.enter_context(bound(folder / name))
+            Peer(folder / name).close()
 
 
 FAMILIES = {
