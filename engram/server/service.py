@@ -200,7 +200,11 @@ class Service:
         if asked.action not in (None, "get"):
             text = "invalid config action: it is get or set"
             raise refused(text)
-        return configuration(self._settings, self._memory.model())
+        try:
+            stored = self._memory.model()
+        except EngramError:  # the settings are known whatever became of the store
+            return configuration(self._settings, None, known=False)
+        return configuration(self._settings, stored)
 
     def _export(self, asked: NoParams) -> dict[str, object]:
         records = [replies.record(one) for one in self._memory.export()]
