@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engram import arguments
 from engram.errors import InvalidArgument, InvalidType
-from engram.experience.keeping import Keeping, experience_text, origin_of
+from engram.experience.keeping import Keeping, experience_id, experience_text, origin_of
 from engram.experience.results import Imported, ImportedExperience
 from engram.experience.waiting import Waiting
 from engram.paths import Resolver
@@ -20,14 +20,12 @@ from engram.storage import (
     wire_time,
 )
 from engram.times import to_micros
-from engram.transfer.rows import memory_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engram.models import Experience
+    from engram.storage.triplets import Experience
 
-_ID_BYTES: Final = 100
 _LARGEST_SCORE: Final = 3.4e38
 """What the exchange format's numbers, of 32 bits elsewhere, can be."""
 _LARGEST_COUNT: Final = 2**62
@@ -164,7 +162,7 @@ def _checked(record: object, where: str, now: int, paths: Resolver) -> _Checked:
     if not isinstance(record, ImportedExperience):
         message = f"{where} must be an ImportedExperience, not {type(record).__name__}"
         raise InvalidType(message)
-    uid = _id(record.id, f"{where}.id")
+    uid = experience_id(record.id, f"{where}.id")
     times = {name: _text(getattr(record, name), f"{where}.{name}") for name in _TIMES}
     moments = {name: _moment(text, now) for name, text in times.items()}
     insight_type = record.insight_type
@@ -194,14 +192,6 @@ def _checked(record: object, where: str, now: int, paths: Resolver) -> _Checked:
         uid=uid,
     )
     return _Checked(uid, experience, episode)
-
-
-def _id(value: object, where: str) -> str:
-    uid = memory_id(value, where)
-    if len(uid.encode()) > _ID_BYTES:
-        message = f"{where} must have 1 to {_ID_BYTES} bytes"
-        raise InvalidArgument(message)
-    return uid
 
 
 def _text(value: object, where: str) -> str | None:

@@ -16,9 +16,10 @@ from engram.experience.tags import read_tags
 from engram.experience.trainer import Trainer, claimed, program
 from engram.experience.waiting import Waiting
 from engram.storage import NewEpisode, NewExperience, Origin
-from engram.storage.experiences import INSIGHT, INSIGHT_TYPES, SUPERSEDED, wire_time
+from engram.storage.experiences import SUPERSEDED
 from engram.storage.lifecycle import Found, status_given
 from engram.storage.training import LET_GO, RECOMMENDATIONS_KEPT, RUNS_KEPT, TRAINER, NewRun
+from engram.storage.triplets import INSIGHT, wire_time
 from engram.training.manifest import MAX_MODEL_BYTES
 from engram.training.messages import Artifact, Complete, Insight, Metric, Recommendation
 
@@ -26,11 +27,10 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-    from engram.models import Experience
     from engram.storage.training import Kept, Run
+    from engram.storage.triplets import Experience
     from engram.training.messages import Message
 
-_LONGEST_ID: Final = 200
 _LONGEST_RUN: Final = 86_400.0
 
 
@@ -110,7 +110,7 @@ class Generating(Waiting):
                 with self._store.reading():
                     seen = self._store.last_change()
                 return self._keep_run(started, seen, self._said(command, seconds, right))
-            except EngramError as error:
+            except Exception as error:
                 self._note_failure(started, error)
                 raise
 
@@ -155,9 +155,6 @@ class Generating(Waiting):
     def _keep_run(self, started: int, seen: int, messages: Sequence[Message]) -> Generated:
         now = self._now()
         insights = [_new_insight(one, now) for one in messages if isinstance(one, Insight)]
-        if len({one.uid for one in insights}) < len(insights):
-            message = "two insights have one id"
-            raise TrainerReplyError(message)
         duration = next((one.duration_secs for one in messages if isinstance(one, Complete)), None)
         artifacts = [
             (one.path, one.size_bytes, _sha256(one.path))
@@ -299,24 +296,15 @@ class Generating(Waiting):
             columns={"status": status},
         )
 
-    def _note_failure(self, started: int, error: EngramError) -> None:
+    def _note_failure(self, started: int, error: Exception) -> None:
         """Keep that a run failed; why it did is told to who asked for it."""
+        code = error.code if isinstance(error, EngramError) else type(error).__name__
         with suppress(EngramError), self._store.writing():
-            self._store.training.add(NewRun(started, self._now(), failure=error.code), self._agent)
+            self._store.training.add(NewRun(started, self._now(), failure=code), self._agent)
 
 
 def _new_insight(insight: Insight, now: int) -> _NewInsight:
-    """Return an insight as it is to be kept.
-
-    Raises:
-        TrainerReplyError: It has no id, or is of no known type.
-    """
-    if insight.insight_type not in INSIGHT_TYPES:
-        message = f"insight_type must be one of {', '.join(INSIGHT_TYPES)}"
-        raise TrainerReplyError(message)
-    if not 1 <= len(insight.id.encode()) <= _LONGEST_ID:
-        message = f"the id of an insight must have 1 to {_LONGEST_ID} bytes"
-        raise TrainerReplyError(message)
+    """Return an insight as it is to be kept."""
     experience = NewExperience(
         INSIGHT,
         insight.context,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
@@ -13,13 +12,11 @@ from engram.cognition.router import LEVELS, rewarded
 from engram.cognition.usefulness import usefulness
 from engram.engine.session import Session
 from engram.errors import InvalidArgument, NotFound
+from engram.experience.keeping import MAX_ID_BYTES
 from engram.llm import MemoryJudge
 from engram.times import DAY
 
 __all__ = ["Judgement", "Judging"]
-
-MAX_ID_BYTES: Final = 100
-"""Bytes of UTF-8 that the id of what is judged may have."""
 
 _LOG = logging.getLogger("engram.experience")
 

@@ -18,16 +18,21 @@ from engram.experience.tags import read_tags
 from engram.paths import Resolver
 from engram.retrieval.recall import refreshed
 from engram.storage import INSIGHT, MEMORY_TYPES, NewEpisode, NewExperience, Origin, as_stored
+from engram.transfer.rows import memory_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from engram.embedding import Embedder
     from engram.engine.embedding_parts import Parts
-    from engram.models import Experience, StoredModel
+    from engram.models import StoredModel
+    from engram.storage.triplets import Experience
 
 MAX_BYTES: Final = 10_000
 """Bytes of UTF-8 that context, action and result may have, each."""
+
+MAX_ID_BYTES: Final = 100
+"""Likewise an id."""
 
 _LOG: Final = logging.getLogger("engram.experience")
 _SOURCE_TYPE = "socket"
@@ -303,6 +308,20 @@ def experience_text(value: object, argument: str) -> str:
         message = f"{argument} exceeds maximum length of {MAX_BYTES} bytes"
         raise InvalidArgument(message)
     return given
+
+
+def experience_id(value: object, argument: str) -> str:
+    """Return the id of an experience that comes from elsewhere, checked.
+
+    Raises:
+        InvalidType: It is no `str`.
+        InvalidArgument: It is empty, has more than `MAX_ID_BYTES`, or is the id of something else.
+    """
+    uid = memory_id(value, argument)
+    if len(uid.encode()) > MAX_ID_BYTES:
+        message = f"{argument} must have 1 to {MAX_ID_BYTES} bytes"
+        raise InvalidArgument(message)
+    return uid
 
 
 def origin_of(project: str | None, source_type: str, paths: Resolver) -> Origin:

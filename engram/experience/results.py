@@ -134,7 +134,8 @@ class TrainingRun:
         id: Its id.
         started_at: ISO 8601, in UTC, whole seconds.
         finished_at: Likewise.
-        failure: What ended it: the code of an error, None when it ended well.
+        failure: What ended it: the code of an error, or the name of its class where that is none of
+            engram's; None when it ended well.
         messages: Messages it printed.
         insights: Insights among them, without those drawn from what was erased meanwhile.
         duration_secs: Seconds it says it took.

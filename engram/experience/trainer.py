@@ -14,9 +14,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from engram.errors import TimedOut, TrainerFailed, TrainerReplyError
+from engram import arguments
+from engram.errors import InvalidArgument, TimedOut, TrainerFailed, TrainerReplyError
+from engram.experience.keeping import experience_id, experience_text
 from engram.paths import at_home
-from engram.training.messages import Error, decode
+from engram.storage import INSIGHT_TYPES
+from engram.training.messages import Error, Insight, decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -226,11 +229,34 @@ def _key_file(passphrase: bytes | None) -> Iterator[tuple[tuple[int, ...], dict[
         os.close(reading)
 
 
+def _check(insight: Insight, ids: set[str]) -> None:
+    """Refuse an insight that no import would take again, and one whose id came before.
+
+    Args:
+        insight: The insight.
+        ids: Those that came before; its own is added.
+
+    Raises:
+        ValueError: It cannot be kept; the message has nothing of what it says.
+    """
+    try:
+        experience_id(insight.id, "id")
+        for name in ("context", "action", "result"):
+            experience_text(getattr(insight, name), name)
+        arguments.one_of(insight.insight_type, INSIGHT_TYPES, "insight_type")
+    except InvalidArgument as error:
+        raise ValueError(error.message) from None
+    if insight.id in ids:
+        problem = "two insights have one id"
+        raise ValueError(problem)
+    ids.add(insight.id)
+
+
 def _read(said: bytes) -> list[Message]:
     """Return the messages in what a trainer printed.
 
     Raises:
-        TrainerReplyError: It is not UTF-8, or a line of it is no message.
+        TrainerReplyError: It is not UTF-8, or a line of it is no message, or cannot be kept.
     """
     try:
         said.decode()
@@ -238,11 +264,14 @@ def _read(said: bytes) -> list[Message]:
         message = "non-utf8 stdout"
         raise TrainerReplyError(message) from None
     found: list[Message] = []
+    ids: set[str] = set()
     for number, line in enumerate(said.split(b"\n"), 1):
         if not line.strip():
             continue
         try:
             one = decode(line)
+            if isinstance(one, Insight):
+                _check(one, ids)
         except ValueError as error:
             message = f"line {number}: {error}"
             raise TrainerReplyError(message) from None

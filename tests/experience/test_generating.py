@@ -10,13 +10,16 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import fields
+from pathlib import Path
 
 import pytest
 from fake_trainer import COMPLETE, PROGRESS, insight
 from stand_ins import WordEmbedder
 
 from engram.errors import InvalidArgument, TimedOut, TrainerFailed, TrainerReplyError
-from engram.experience import ExperienceMemory
+from engram.experience import ExperienceMemory, ImportedExperience
+from engram.storage.projects import FACT
 
 
 def ids(memory: ExperienceMemory) -> list[str]:
@@ -67,22 +70,55 @@ def test_bytes_that_are_not_utf8_void_the_run(experiences, fake, run):
 
 
 @pytest.mark.parametrize(
-    "bad",
-    [insight("new", insight_type="odd"), insight(""), insight("x" * 201)],
-    ids=["type", "no id", "long id"],
+    ("bad", "reason"),
+    [
+        (insight("new", insight_type="odd"), "insight_type must be one of"),
+        (insight(""), "id must have 1 to"),
+        (insight("é" * 51), "id must have 1 to 100 bytes"),
+        (insight(f"{FACT}1"), "id must not begin with"),
+        (insight("fine"), "two insights have one id"),
+        *(
+            (insight("new", **{part: "é" * 5001}), f"{part} exceeds maximum length")
+            for part in ("context", "action", "result")
+        ),
+    ],
 )
-def test_an_insight_that_cannot_be_kept_leaves_the_old_ones(experiences, fake, run, bad):
+def test_an_insight_that_cannot_be_kept_leaves_the_old_ones(experiences, fake, run, bad, reason):
     run(fake.says(insight("old"), COMPLETE))
-    with pytest.raises(TrainerReplyError):
-        run(fake.says(insight("fine"), bad, COMPLETE))
+    with pytest.raises(TrainerReplyError, match=f"^line 3: {reason}"):
+        run(fake.says(insight("fine"), "", bad, COMPLETE))
     assert ids(experiences) == ["old"]
 
 
-def test_two_insights_with_one_id_leave_the_old_ones(experiences, fake, run):
-    run(fake.says(insight("old"), COMPLETE))
-    with pytest.raises(TrainerReplyError, match="one id"):
-        run(fake.says(insight("i"), insight("i"), COMPLETE))
-    assert ids(experiences) == ["old"]
+def test_the_largest_insight_that_is_kept_can_be_imported(experiences, opened, fake, run, tmp_path):
+    largest = "é" * 5000
+    run(fake.says(insight("é" * 50, largest, action=largest, result=largest), COMPLETE))
+    [one] = experiences.export()
+    other = opened(path=tmp_path / "other.db")
+    record = ImportedExperience(
+        **{field.name: getattr(one, field.name) for field in fields(ImportedExperience)}
+    )
+    assert other.import_experiences([record]).imported == 1
+    assert other.export()[0].result == largest
+
+
+def test_a_size_beyond_any_file_is_no_message(experiences, fake, run):
+    artifact = {"type": "artifact", "path": "/x", "size_bytes": 2**63}
+    with pytest.raises(TrainerReplyError, match=r"^line 1: not one of"):
+        run(fake.says(artifact, COMPLETE))
+    assert experiences.training_runs()[0].failure == "trainer_reply"
+    run(fake.says({**artifact, "size_bytes": 2**63 - 1}, COMPLETE))
+    assert experiences.training_runs()[0].artifacts == [("/x", 2**63 - 1, None)]
+
+
+def test_what_nobody_foresaw_is_a_failed_run_too(experiences, fake, run, monkeypatch):
+    def fails(*_):
+        raise MemoryError
+
+    monkeypatch.setattr("engram.experience.trainer.decode", fails)
+    with pytest.raises(MemoryError):
+        run(fake.says(COMPLETE))
+    assert experiences.training_runs()[0].failure == "MemoryError"
 
 
 def test_an_insight_does_not_take_the_id_of_another_memory(experiences, fake, run):
@@ -163,6 +199,11 @@ def test_a_trainer_is_found_on_the_path(fake, run, monkeypatch):
     assert run("bin/trainer").messages_parsed == 1
     monkeypatch.setenv("PATH", str(fake.file.parent), prepend=os.pathsep)
     assert run("trainer").messages_parsed == 1
+
+
+def test_a_trainer_in_a_home_is_found(fake, run, monkeypatch):
+    monkeypatch.setenv("HOME", str(fake.file.parent))
+    assert run(f"~/{Path(fake.says()).name}").messages_parsed == 0
 
 
 def test_a_trainer_that_takes_too_long_is_killed_with_its_children(
