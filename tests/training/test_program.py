@@ -210,6 +210,15 @@ def test_what_cannot_be_read_is_an_error(tmp_path, bare, path, clock):
     assert "--key-file" in failure(program(tmp_path, "--db", path))
 
 
+def test_an_agent_is_named_for_a_store_alone(tmp_path, bare, path, clock):
+    for agent in ("alice", "bob"):
+        with ExperienceMemory(path, agent_id=agent, embedder=WordEmbedder(), clock=clock) as memory:
+            memory.store("a", "b", agent)
+    lines = said(program(tmp_path, "--db", path, "--agent", "alice"))
+    assert Metric("memory_count", 1.0) in lines
+    assert "no agents" in failure(program(tmp_path, "--db", bare.path, "--agent", "alice"))
+
+
 def test_a_hash_in_the_name_of_a_folder(tmp_path):
     folder = tmp_path / "a#b?c%20d"
     folder.mkdir()
@@ -230,6 +239,7 @@ def test_a_hash_in_the_name_of_a_folder(tmp_path):
         ["--database", "x", "--no-such"],
         ["--database", "x", "more"],
         ["--database", "x", "--models-path", b"\xff"],
+        ["--database", "x", "--agent", b"\xff"],
     ],
     ids=str,
 )
