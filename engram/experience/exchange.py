@@ -25,7 +25,7 @@ from engram.transfer.rows import memory_id
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engram.models import Experience
+    from engram.storage.triplets import Experience
 
 _ID_BYTES: Final = 100
 _LARGEST_SCORE: Final = 3.4e38

@@ -24,7 +24,7 @@ from engram.server.opening import embedder_of, opened
 from engram.server.presence import Presence
 from engram.server.refusals import failure_of
 from engram.server.status import configuration, hints
-from engram.storage.experiences import wire_time
+from engram.storage.triplets import wire_time
 from engram.times import to_micros, utc_now
 
 if TYPE_CHECKING:
