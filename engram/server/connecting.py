@@ -149,7 +149,7 @@ class Connecting:
         return connection
 
 
-def _line(request: dict[str, object]) -> bytes:
+def _line(request: Mapping[str, object]) -> bytes:
     """Return the line for a request.
 
     Raises:
