@@ -49,9 +49,8 @@ def call(
     from engram.server.methods import is_long  # noqa: PLC0415
 
     given = _object(params)
-    place = (
-        Path(socket) if socket else _found(context.find_root().obj if config is None else config)
-    )
+    file = context.find_root().obj if config is None else config
+    place = Path(socket) if socket else _found(file)
     with SocketClient(place, timeout) as client:
         result = client.request(method, given, long=is_long(method, given, asks=True))
     click.echo(json.dumps(result, ensure_ascii=False).encode())

@@ -8,11 +8,13 @@ import os
 from pathlib import Path
 
 import pytest
+from damage import damage
 from engram_server import DETERMINISTIC, RefusedError, Server, record, texts
 from stand_ins import WordEmbedder
 
 from engram.embedding import DeterministicEmbedder
 from engram.experience import ExperienceMemory, ExperienceStatus
+from engram.server.failures import Failure
 from engram.server.service import Service
 from engram.server.settings import load
 from engram.server.status import hints as said_hints
@@ -110,6 +112,20 @@ def test_the_configuration_is_shown_without_keys(start):
     server.ask("memory_store", **texts(1))
     embedding = server.ask("memory_config")["embedding"]
     assert (embedding["model"], embedding["dimension"]) == ("deterministic", 1024)
+
+
+def test_the_configuration_needs_no_sound_store(tmp_path):
+    (tmp_path / ".engram").mkdir()
+    (tmp_path / ".engram/engram.toml").write_text(DETERMINISTIC)
+    with Service(load({"HOME": str(tmp_path)}, tmp_path)) as service:
+        service.call("memory_store", texts(1))
+        damage(service._memory, "UPDATE model SET name = CAST(x'ff41' AS TEXT)")
+        with pytest.raises(Failure, match="sqlite error"):
+            service.call("memory_search", {"query": "x"})
+        data = service.call("memory_config", {})
+    assert data["effective"]["store_path"] == str(tmp_path / ".engram/engram.db")
+    assert (data["embedding"]["model"], data["embedding"]["dimension"]) == (None, None)
+    assert data["embedding"]["provider"] == "deterministic"
 
 
 def test_without_keys_there_are_none(shared):
