@@ -167,4 +167,7 @@ def decode(content: bytes) -> Manifest:
         if model.file != file_name(name_of(model), model.sha256):
             message = "a model's file has another name than the model and its checksum"
             raise ValueError(message)
+        if model.passed and not model.held_out.passed:
+            message = "a model is said to have passed, and did not"
+            raise ValueError(message)
     return manifest

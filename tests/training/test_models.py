@@ -315,6 +315,8 @@ def test_a_run_waits_for_the_one_that_writes_to_its_folder(tmp_path):
         lambda said: said["models"][0]["vocabulary"].__setitem__(0, "a word in clear"),
         lambda said: said["models"][0]["idf"].pop(),
         lambda said: said["models"][0].update(passed="yes"),
+        lambda said: said["models"][0]["held_out"].update(value=0.1),
+        lambda said: said["models"][0]["held_out"].update(value=None),
         lambda said: said["models"].append(said["models"][0]),
         lambda said: said["models"][0].update(size_bytes=1 << 40),
     ],
