@@ -23,7 +23,7 @@ from engram.times import to_micros
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engram.models import Experience
+    from engram.storage.triplets import Experience
 
 _LARGEST_SCORE: Final = 3.4e38
 """What the exchange format's numbers, of 32 bits elsewhere, can be."""

@@ -16,9 +16,10 @@ from engram.experience.tags import read_tags
 from engram.experience.trainer import Trainer, claimed, program
 from engram.experience.waiting import Waiting
 from engram.storage import NewEpisode, NewExperience, Origin
-from engram.storage.experiences import INSIGHT, SUPERSEDED, wire_time
+from engram.storage.experiences import SUPERSEDED
 from engram.storage.lifecycle import Found, status_given
 from engram.storage.training import LET_GO, RECOMMENDATIONS_KEPT, RUNS_KEPT, TRAINER, NewRun
+from engram.storage.triplets import INSIGHT, wire_time
 from engram.training.manifest import MAX_MODEL_BYTES
 from engram.training.messages import Artifact, Complete, Insight, Metric, Recommendation
 
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-    from engram.models import Experience
     from engram.storage.training import Kept, Run
+    from engram.storage.triplets import Experience
     from engram.training.messages import Message
 
 _LONGEST_RUN: Final = 86_400.0

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from engram.embedding import Embedder
     from engram.engine.embedding_parts import Parts
-    from engram.models import Experience, StoredModel
+    from engram.models import StoredModel
+    from engram.storage.triplets import Experience
 
 MAX_BYTES: Final = 10_000
 """Bytes of UTF-8 that context, action and result may have, each."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import logging
 import os
 import re
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from engram.server.failures import (
     INVALID_PROVIDER,
     Failure,
 )
+from engram.server.reporting import say
 from engram.server.sections import (
     EMBEDDING_PROVIDERS,
     LLM_PROVIDERS,
@@ -72,8 +72,6 @@ KEY_FILE: Final = "ENGRAM_KEY_FILE"
 _OLLAMA: Final = "ENGRAM_OLLAMA_HOST"
 _LOCAL_OLLAMA: Final = "http://localhost:11434"
 _INTEGER: Final = re.compile(r"[0-9]{1,18}")
-
-_LOG = logging.getLogger("engram.server")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -174,10 +172,21 @@ def _files(root: Path, home: Path, file: Path | None) -> Iterator[tuple[Path, bo
         return
     own = home / project.FOLDER / document.FILE
     shared = root / project.FOLDER / document.FILE
-    if own.is_file():
+    if _is_something(own):
         yield own, True
-    if shared != own and shared.is_file():
+    if shared != own and _is_something(shared):
         yield shared, False
+
+
+def _is_something(path: Path) -> bool:
+    """Return whether anything is there: what is no file is refused, and not passed over."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        pass  # reading it will say why
+    return True
 
 
 def _read(path: Path, *, trusted: bool) -> dict[str, object]:
@@ -283,7 +292,7 @@ def _key(environ: Mapping[str, str], cwd: Path) -> str | None:
     try:
         key = passphrase_in(path)
         if others_may_open(path):
-            _LOG.warning("others may open the file of %s: chmod 600", KEY_FILE)
+            say(f"others may open the file of {KEY_FILE}: chmod 600")
     except OSError as error:
         problem = f"cannot be read: {error.strerror}"
     except InvalidArgument:

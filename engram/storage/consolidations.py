@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from engram.storage import uids
-from engram.storage.experiences import ARCHIVED, INSIGHT, SUPERSEDED, parts_of, wire_time
+from engram.storage.experiences import ARCHIVED, SUPERSEDED
 from engram.storage.lifecycle import FORGET, RESTORE, Found, status_given
 from engram.storage.merged_tags import ADDED
 from engram.storage.standing import INELIGIBLE
+from engram.storage.triplets import INSIGHT, parts_of, wire_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from engram.storage import uids
-from engram.storage.experiences import INSIGHT
+from engram.storage.triplets import INSIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from engram.storage.connection import Connection
-    from engram.storage.experiences import NewExperience
+    from engram.storage.triplets import NewExperience
 
 # The same owner, kind and project, not hidden from searches, and no trainer's: those come and go.
 _LIKE = (

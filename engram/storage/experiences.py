@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from engram.models import Experience
 from engram.storage import uids
 from engram.storage.standing import UNAVAILABLE
-from engram.times import from_micros
+from engram.storage.triplets import Experience, NewExperience, parts_of, wire_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from engram.storage.connection import Connection
 
-INSIGHT: Final = "insight"
-INSIGHT_TYPES: Final = ("cluster", "temporal", "causal")
-MEMORY_TYPES: Final = ("decision", "pattern", "bugfix", "context", "antipattern", INSIGHT)
-
 SUPERSEDED: Final = "superseded"
 ARCHIVED: Final = "archived"
 """The statuses of episodes that a consolidation merged into another, or put away."""
 
-Texts = tuple[tuple[int, str], ...]
-"""What of an episode is embedded, at least one text: of an experience its parts that are not blank,
-each after its number, and of any other episode all of its text, after -1."""
-
-_DIGEST_BYTES = 16
 _ROW = (
     "SELECT e.id, e.uid, e.content, e.occurred_at, e.status,"
     " e.id NOT IN (SELECT u.episode FROM unembedded AS u), j.score, x.memory_type,"
@@ -89,58 +78,6 @@ class ExperienceCounts(NamedTuple):
     quarantined: int
 
 
-class NewExperience(NamedTuple):
-    """What an experience has beside its episode; times in microseconds, everything checked."""
-
-    memory_type: str
-    context: str
-    action: str
-    result: str
-    updated_at: int
-    project: str | None = None
-    parent: str | None = None
-    source_ids: str | None = None
-    insight_type: str | None = None
-    used_count: int = 0
-    last_used_at: int | None = None
-    given_times: dict[str, str] | None = None
-    score: float = 0.0
-
-    @property
-    def content(self) -> str:
-        """The text of its episode."""
-        return "\n".join(self.parts)
-
-    @property
-    def parts(self) -> tuple[str, str, str]:
-        """Context, action and result."""
-        return self.context, self.action, self.result
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """The ids of what an insight was drawn from, each once; they may be of nothing yet."""
-        if self.memory_type != INSIGHT or self.source_ids is None:
-            return ()
-        named = (uid.strip() for uid in self.source_ids.split(","))
-        return tuple(dict.fromkeys(uid for uid in named if uid))
-
-    @property
-    def texts(self) -> Texts:
-        """What of it is embedded."""
-        return _texts(self.parts)
-
-    @property
-    def digest(self) -> bytes:
-        """What identical experiences share."""
-        return identity(self.memory_type, self.project, self.parts)
-
-
-def identity(memory_type: str, project: str | None, parts: tuple[str, str, str]) -> bytes:
-    """Return a digest of all in which identical experiences agree."""
-    said = json.dumps([memory_type, project, *parts])
-    return hashlib.blake2b(said.encode(), digest_size=_DIGEST_BYTES).digest()
-
-
 class Outline(NamedTuple):
     """What places an episode in an answer.
 
@@ -175,37 +112,6 @@ class Use(NamedTuple):
     happened_at: int
     last_at: int
     changed_at: int
-
-
-def parts_of(content: str, context_bytes: int, action_bytes: int) -> tuple[str, str, str]:
-    """Return context, action and result of an experience's episode."""
-    said = content.encode()
-    ends = context_bytes, context_bytes + 1 + action_bytes
-    parts = said[: ends[0]], said[ends[0] + 1 : ends[1]], said[ends[1] + 1 :]
-    # In a damaged file the sizes can cut through a character.
-    context, action, result = (part.decode(errors="replace") for part in parts)
-    return context, action, result
-
-
-def texts_of(content: str, sizes: tuple[int, int] | None) -> Texts:
-    """Return what of an episode is embedded.
-
-    Args:
-        content: Its text.
-        sizes: Of an experience, the bytes that context and action take.
-    """
-    return ((-1, content),) if sizes is None else _texts(parts_of(content, *sizes))
-
-
-def _texts(parts: tuple[str, str, str]) -> Texts:
-    said = tuple((field, text) for field, text in enumerate(parts) if text.strip())
-    return said or ((0, ""),)
-
-
-def wire_time(micros: int) -> str:
-    """Return a time as experiences spell it: UTC, whole seconds, "Z"."""
-    # Not strftime: of a year below 1000 some platforms leave out the zeros.
-    return from_micros(micros).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
 class Experiences:

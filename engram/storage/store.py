@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from engram.models import Counts, StoredModel
-    from engram.storage.experiences import NewExperience
+    from engram.storage.triplets import NewExperience
 
 _MAPPED_SHARE: Final = 4
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from engram.storage import uids
 from engram.storage.agents import OWNED, Agents
-from engram.storage.experiences import INSIGHT, SUPERSEDED
+from engram.storage.experiences import SUPERSEDED
 from engram.storage.standing import INELIGIBLE
+from engram.storage.triplets import INSIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

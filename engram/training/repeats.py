@@ -17,6 +17,7 @@ from engram.training.sketches import (
     pairs,
     portions,
     products,
+    taken,
 )
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def near_pairs(parts: Sequence[Matrix], least: float = NEAR) -> NDArray[np.int64
         int64[p, 2], p < n: the earlier row and the later one, ascending by the later one.
     """
     first, which = distinct(parts)
-    points = [Points.of(part[first], _AXES) for part in parts]
+    points = [Points.of(taken(part, first), _AXES) for part in parts]
     earlier = np.full(len(first), -1, np.int64)
     for rows in blocks(len(first), ROWS):
         open_columns = np.flatnonzero(earlier < 0)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 from fake_trainer import COMPLETE, PROGRESS, insight
@@ -209,6 +210,11 @@ def test_a_trainer_is_found_on_the_path(fake, run, monkeypatch):
     assert run("bin/trainer").messages_parsed == 1
     monkeypatch.setenv("PATH", str(fake.file.parent), prepend=os.pathsep)
     assert run("trainer").messages_parsed == 1
+
+
+def test_a_trainer_in_a_home_is_found(fake, run, monkeypatch):
+    monkeypatch.setenv("HOME", str(fake.file.parent))
+    assert run(f"~/{Path(fake.says()).name}").messages_parsed == 0
 
 
 def test_a_trainer_that_takes_too_long_is_killed_with_its_children(
