@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -103,9 +102,7 @@ class Exchange(Keeping, Waiting):
         self._emit("memory_written", ({"memory_id": uid, "kind": "episodic"} for uid in written))
         if written and usable and at_once:
             # What was imported is there, embedded or not.
-            with suppress(Exception):
-                while self.embed_waiting():
-                    pass
+            self._embed_all()
         return Imported(len(written), accepted - len(written), refused)
 
     def _free(self, checked: dict[str, _Checked]) -> list[_Checked]:

@@ -181,9 +181,7 @@ class Generating(Waiting):
                 artifacts,
             )
         # They are there, embedded or not.
-        with suppress(Exception):
-            while self.embed_waiting():
-                pass
+        self._embed_all()
         return Generated(len(insights), len(messages))
 
     def _erased_since(self, seen: int) -> bool:

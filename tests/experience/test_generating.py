@@ -17,7 +17,7 @@ import pytest
 from fake_trainer import COMPLETE, PROGRESS, insight
 from stand_ins import WordEmbedder
 
-from engram.errors import InvalidArgument, TimedOut, TrainerFailed, TrainerReplyError
+from engram.errors import InvalidArgument, StoreFull, TimedOut, TrainerFailed, TrainerReplyError
 from engram.experience import ExperienceMemory, ImportedExperience
 from engram.storage.projects import FACT
 
@@ -109,6 +109,17 @@ def test_a_size_beyond_any_file_is_no_message(experiences, fake, run):
     assert experiences.training_runs()[0].failure == "trainer_reply"
     run(fake.says({**artifact, "size_bytes": 2**63 - 1}, COMPLETE))
     assert experiences.training_runs()[0].artifacts == [("/x", 2**63 - 1, None)]
+
+
+def test_insights_that_cannot_be_embedded_are_kept_and_the_log_says_why(
+    experiences, fake, run, monkeypatch, caplog
+):
+    def full(*_):
+        raise StoreFull("secret")  # noqa: EM101
+
+    monkeypatch.setattr(experiences, "embed_waiting", full)
+    assert run(fake.says(insight("i1"), COMPLETE)).generated == 1
+    assert caplog.messages == ["texts were not embedded: StoreFull"]
 
 
 def test_what_nobody_foresaw_is_a_failed_run_too(experiences, fake, run, monkeypatch):
