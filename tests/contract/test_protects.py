@@ -107,6 +107,12 @@ LOOKUPS = [
     "SELECT id FROM edge WHERE target = 1",
     "SELECT id FROM entity WHERE name = 'x'",
     "SELECT recall FROM access_log WHERE episode = 1",
+    "SELECT routing FROM shown WHERE episode = 1",
+    "SELECT episode FROM shown WHERE routing = 1",
+    "SELECT id FROM routing WHERE uid = x'00'",
+    "SELECT episode FROM experience WHERE digest = x'00'",
+    "SELECT episode FROM experience WHERE parent = 'x'",
+    "SELECT episode FROM experience WHERE superseded_by = 'x'",
 ]
 
 

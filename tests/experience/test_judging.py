@@ -63,6 +63,20 @@ def test_an_explicit_score_is_kept_as_it_is(experiences, clock):
     ]
 
 
+def test_what_is_judged_or_used_is_not_indexed_anew(experiences):
+    """Weak spot 19: any change of a memory wrote its words again."""
+    uid = experiences.store("red lamp", "", "").id
+    words = "SELECT id, block FROM episode_fts_data ORDER BY id"
+    before = rows(experiences, words)
+    experiences.judge(uid, score=0.5)
+    experiences.search("lamp")
+    assert experiences.store("red lamp", "", "").deduplicated
+    assert (experiences.get(uid).score, experiences.get(uid).used_count) == (0.5, 1)
+    assert rows(experiences, words) == before
+    experiences.store("blue lamp", "", "")
+    assert rows(experiences, words) != before
+
+
 @pytest.mark.parametrize("score", [-0.001, 1.001, float("nan"), float("inf"), 1e308, 10**400])
 def test_a_score_out_of_range_is_refused(experiences, score):
     """Weak spot 10: a huge score became infinity and broke the trainer."""
