@@ -10,8 +10,8 @@ import socket_load
 CLIENTS = 40
 ROUNDS = 4
 MEGABYTES = 64.0
-"""What memory may grow by after two rounds: three times what the index, the cache and the mapped file
-take for what is stored."""
+"""What memory may grow by after two rounds: three times what the index, the cache and the mapped
+file take for what is stored."""
 
 
 def test_no_reply_is_wrong_or_missing_under_load():

@@ -164,7 +164,7 @@ def test_a_language_model_decides_about_duplicates(advised, script):
 
 
 def test_who_asks_the_language_model_keeps_nobody_else_waiting(start, script):
-    settings = '[server]\nworkers = 1\n[llm]\nprovider = "ollama"\nmodel = "m"\n'
+    settings = '[server]\nworkers = 1\nrequest_timeout_secs = 3600\n[llm]\nprovider = "ollama"\nmodel = "m"\n'
     server = start(DETERMINISTIC + settings, ENGRAM_OLLAMA_HOST=script.url)
     one = server.ask("memory_store", **texts(1))["id"]
     script.answers = ["hang"] * 3
