@@ -12,6 +12,7 @@ a JSON list. Prints one JSON object a line, one for each size.
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import random
 import resource
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -38,13 +40,13 @@ TYPES = {
     "pattern": "retry cache queue batch stream pool",
     "context": "release branch owner region quota schedule",
 }
-DIM = 384
+RESULTS = ("expected", "planned", "feared")
 BLOCK = 10_000
 JUDGED = 200
 
 
 class Sentences:
-    """Texts with their vectors, and an embedder that knows no others."""
+    """Texts with their vectors, and an embedder that gives any other text one of these."""
 
     def __init__(self, texts: list[str], vectors: np.ndarray) -> None:
         self.texts = texts
@@ -54,18 +56,23 @@ class Sentences:
         self._rows = {text: row for row, text in enumerate(texts)}
 
     def embed(self, texts: list[str]) -> np.ndarray:
-        return np.stack([self.vectors[self._rows.get(text, len(text) % 97)] for text in texts])
+        return np.stack(
+            [
+                self.vectors[self._rows.get(text, zlib.crc32(text.encode()) % len(self.texts))]
+                for text in texts
+            ]
+        )
 
 
-def made_up(count: int) -> Sentences:
+def made_up(count: int, dim: int) -> Sentences:
     """About 20 sentences of each topic, one in ten nearly the same as another."""
     chance = np.random.default_rng(1)
     topics = chance.integers(max(1, count // 20), size=count)
     # Directions of text are far from alike in size; so are these.
-    sizes = (1.0 + np.arange(DIM)) ** -0.5
-    centres = chance.standard_normal((topics.max() + 1, DIM), dtype=np.float32) * sizes
+    sizes = (1.0 + np.arange(dim)) ** -0.5
+    centres = chance.standard_normal((topics.max() + 1, dim), dtype=np.float32) * sizes
     spread = np.where(chance.random(count) < 0.1, 0.1, 0.7)[:, np.newaxis]
-    noise = chance.standard_normal((count, DIM), dtype=np.float32) * sizes
+    noise = chance.standard_normal((count, dim), dtype=np.float32) * sizes
     vectors = normalise((centres[topics] + spread * noise).astype(np.float32))
     texts = [f"topic {topic} as seen in case {case}" for case, topic in enumerate(topics.tolist())]
     return Sentences(texts, vectors)
@@ -82,7 +89,7 @@ def records(texts: list[str]) -> Iterator[ImportedExperience]:
             memory_type=kind,
             context=text,
             action=" ".join(chance.choices(TYPES[kind].split(), k=3)),
-            result="",
+            result=f"came out as {chance.choice(RESULTS)} {number % 500}",
             score=round(chance.random(), 3),
             created_at=at,
             updated_at=at,
@@ -92,15 +99,20 @@ def records(texts: list[str]) -> Iterator[ImportedExperience]:
         )
 
 
-def build(path: Path, sentences: Sentences, count: int) -> None:
+def build(path: Path, count: int, dim: int, vectors: Path | None, texts: Path | None) -> None:
     """Keep memories, and judge some that searches showed."""
+    if vectors is None or texts is None:
+        sentences = made_up(count, dim)
+    else:
+        known = json.loads(texts.read_text(encoding="utf-8"))[:count]
+        sentences = Sentences(known, np.load(vectors, mmap_mode="r"))
     with ExperienceMemory(path, embedder=sentences) as memory:
-        kept = list(records(sentences.texts[:count]))
+        kept = list(records(sentences.texts))
         for at in range(0, count, BLOCK):
             memory.import_experiences(kept[at : at + BLOCK])
         for text in sentences.texts[:JUDGED]:
             for hit in memory.search(text, limit=3).hits:
-                memory.judge(hit.id, score=0.5 + 0.5 * (len(hit.action) % 2))
+                memory.judge(hit.id, score=0.9 if len(hit.action) % 2 else 0.2)
 
 
 def measure(path: Path, models: Path) -> dict[str, object]:
@@ -136,21 +148,22 @@ def peak_mb(used: resource.struct_rusage) -> int:
 
 @click.command()
 @click.option("--sizes", default="3000,30000", show_default=True, help="Numbers of memories.")
+@click.option("--dim", default=384, show_default=True, help="The size of made-up vectors.")
 @click.option("--vectors", type=click.Path(exists=True, path_type=Path), help="A .npy file.")
 @click.option("--texts", type=click.Path(exists=True, path_type=Path), help="Their sentences.")
-def main(sizes: str, vectors: Path | None, texts: Path | None) -> None:
+def main(sizes: str, dim: int, vectors: Path | None, texts: Path | None) -> None:
     """Print what the trainer takes for each size."""
-    wanted = [int(size) for size in sizes.split(",")]
-    if vectors is None or texts is None:
-        sentences = made_up(max(wanted))
-    else:
-        known = json.loads(texts.read_text(encoding="utf-8"))[: max(wanted)]
-        sentences = Sentences(known, np.load(vectors, mmap_mode="r"))
-    for size in wanted:
+    # A process of its own: the peak of one that is started counts what its parent had.
+    elsewhere = multiprocessing.get_context("spawn")
+    for size in map(int, sizes.split(",")):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "memory.engram"
-            build(path, sentences, size)
-            print(json.dumps({"memories": size, **measure(path, Path(folder) / "models")}))
+            building = elsewhere.Process(target=build, args=(path, size, dim, vectors, texts))
+            building.start()
+            building.join()
+            measured = measure(path, Path(folder) / "models")
+            load = [round(one, 1) for one in os.getloadavg()]
+            print(json.dumps({"memories": size, **measured, "load": load}), flush=True)
 
 
 if __name__ == "__main__":

@@ -110,6 +110,20 @@ def names(value: object, argument: str) -> tuple[str, ...]:
     return tuple(text(name, f"each of {argument}") for name in value)
 
 
+def one_of(value: object, known: tuple[str, ...], argument: str) -> str:
+    """Return a text that is one of those known.
+
+    Raises:
+        InvalidType: It is no `str`.
+        InvalidArgument: It is another one.
+    """
+    given = text(value, argument)
+    if given not in known:
+        message = f"{argument} must be one of {', '.join(known)}"
+        raise InvalidArgument(message)
+    return given
+
+
 def number(value: object, argument: str, low: float = -math.inf, high: float = math.inf) -> float:
     """Return `value` as a float within `low` to `high`, both included.
 

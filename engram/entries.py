@@ -28,11 +28,6 @@ LASTING: Final = 365 * 86_400.0
 MEMORY: Final = "memory:"
 """What a reference begins with that is looked up; every other one is only kept."""
 
-FORGET: Final = "forget"
-INVALIDATE: Final = "invalidate"
-RESTORE: Final = "restore"
-STATUS: Final = "status: "
-"""What stands before a status where it was given to a memory."""
 LONGEST_REASON: Final = 2000
 
 LONGEST_TASK: Final = 200

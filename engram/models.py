@@ -32,7 +32,6 @@ __all__ = [
     "Entity",
     "Episode",
     "EpisodePage",
-    "Experience",
     "Fact",
     "FactPage",
     "Filters",
@@ -125,7 +124,8 @@ class Episode:
         tags: Labels, in the order given.
         salience: Subjective importance at encoding, 0 to 1.
         emotional_valence: From -1 (negative) to +1 (positive).
-        summary_of: Ids of the episodes this one summarises.
+        summary_of: Ids of the episodes this one summarises, or, of an insight, was drawn from; they
+            need not be there.
         importance_score: Importance as of the last decay; 1.0 before the first.
         agent_id: Who wrote it; None when the writer had no agent id.
         provenance: "user", "tool", "external", or "unknown" for old rows.
@@ -337,51 +337,6 @@ class SearchResult:
     distance: float
     importance: float = 1.0
     certificate: Certificate | None = field(default=None, repr=False, compare=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Experience:
-    """What was done, in what situation, and what came of it: an episode in three parts.
-
-    Attributes:
-        id: The public id, that of its episode.
-        memory_type: "decision", "pattern", "bugfix", "context", "antipattern" or "insight".
-        context: The situation.
-        action: What was done.
-        result: What came of it.
-        score: How useful it was found; 0 until it is judged.
-        tags: Labels, in the order given.
-        project: Whose it is, any text.
-        parent_id: The id of what it follows from; that may be missing.
-        source_ids: Of an insight: ids of what it rests on, separated by commas.
-        insight_type: Of an insight: "cluster", "temporal" or "causal".
-        created_at: ISO 8601, in UTC, whole seconds; as it was given where an import said otherwise.
-        updated_at: Likewise.
-        used_count: How often it was stored again.
-        last_used_at: When it was last, likewise; None: never.
-        superseded_by: The id of what it was merged into.
-        archived: It was put away and is found by no search.
-        indexed: Searches find it by meaning.
-    """
-
-    id: str
-    memory_type: str
-    context: str
-    action: str
-    result: str
-    score: float = 0.0
-    tags: tuple[str, ...] = ()
-    project: str | None = None
-    parent_id: str | None = None
-    source_ids: str | None = None
-    insight_type: str | None = None
-    created_at: str
-    updated_at: str
-    used_count: int = 0
-    last_used_at: str | None = None
-    superseded_by: str | None = None
-    archived: bool = False
-    indexed: bool = True
 
 
 @dataclass

@@ -159,3 +159,11 @@ def record(memory_id: str, number: int = 0, **members: object) -> dict[str, obje
         "used_count": 0,
         **members,
     }
+
+
+def ended(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> tuple[str, str]:
+    """Send a signal; what the process said until it ended in good order."""
+    process.send_signal(number)
+    out, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, err
+    return out, err

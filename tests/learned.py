@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from engram.training.rows import Row
@@ -52,4 +54,12 @@ def ranked_rows(count: int) -> list[Row]:
     return [
         row(number, "decision", "twenty letters, no a", score=float(score), judged=score > 0.5)
         for number, score in enumerate(scores)
+    ]
+
+
+def mixed_rows(count: int) -> list[Row]:
+    """Memories of three types, those with a high score judged."""
+    return [
+        replace(one, score=ranked.score, judged=ranked.judged)
+        for one, ranked in zip(classified_rows(count), ranked_rows(count), strict=True)
     ]

@@ -49,7 +49,8 @@ def call(
     from engram.server.methods import is_long  # noqa: PLC0415
 
     given = _object(params)
-    place = Path(socket) if socket else _found(config or context.find_root().obj)
+    file = context.find_root().obj if config is None else config
+    place = Path(socket) if socket else _found(file)
     with SocketClient(place, timeout) as client:
         result = client.request(method, given, long=is_long(method, given, asks=True))
     click.echo(json.dumps(result, ensure_ascii=False).encode())
@@ -59,15 +60,23 @@ def _object(text: str) -> dict[str, Any]:
     """Return the parameters.
 
     Raises:
-        click.BadParameter: They are no JSON object.
+        click.UsageError: They are no JSON object that every reader reads alike.
     """
+    from engram.server.frames import MAX_DEPTH  # noqa: PLC0415 - as above
+    from engram.transfer.strict_json import parse_unambiguous  # noqa: PLC0415
+
     try:
-        given = json.loads(sys.stdin.buffer.read() if text == "-" else text)
-    except (ValueError, RecursionError):
+        # Bytes of an argument that are no UTF-8 come as halves of surrogate pairs.
+        said = sys.stdin.buffer.read() if text == "-" else text.encode()
+        given = parse_unambiguous(said.decode(), MAX_DEPTH - 1)  # the request is around them
+    except ValueError:
         given = None
     if not isinstance(given, dict):
-        message = "PARAMS must be a JSON object"
-        raise click.BadParameter(message)
+        message = (
+            "PARAMS must be a JSON object, without NaN, numbers too large for a float, members"
+            f" named twice, or more than {MAX_DEPTH - 1} levels"
+        )
+        raise click.UsageError(message, click.get_current_context())
     return given
 
 

@@ -33,7 +33,7 @@ def server(context: click.Context, *, config: str | None) -> None:
     from engram.server.settings import load  # noqa: PLC0415
 
     take_over()
-    file = config or context.find_root().obj
+    file = context.find_root().obj if config is None else config
     try:
         code = serve(load(os.environ, Path.cwd(), None if file is None else Path(file)))
     except Failure as failure:

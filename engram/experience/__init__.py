@@ -24,12 +24,14 @@ from engram.experience.results import (
 )
 from engram.experience.searching import Found, Hit, Searching
 from engram.storage.consolidations import ConsolidationStep
+from engram.storage.triplets import Experience
 
 __all__ = [
     "Analysis",
     "Applied",
     "ConsolidationStep",
     "DuplicateGroup",
+    "Experience",
     "ExperienceMemory",
     "ExperienceStatus",
     "Found",

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engram import arguments
 from engram.errors import InvalidArgument, InvalidType
-from engram.experience.keeping import Keeping, experience_text, one_of, origin_of
+from engram.experience.keeping import Keeping, experience_id, experience_text, origin_of
 from engram.experience.results import Imported, ImportedExperience
 from engram.experience.waiting import Waiting
 from engram.paths import Resolver
 from engram.storage import (
-    INSIGHT,
     INSIGHT_TYPES,
     MEMORY_TYPES,
     NewEpisode,
@@ -21,14 +19,12 @@ from engram.storage import (
     wire_time,
 )
 from engram.times import to_micros
-from engram.transfer.rows import memory_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from engram.models import Experience
+    from engram.storage.triplets import Experience
 
-_ID_BYTES: Final = 100
 _LARGEST_SCORE: Final = 3.4e38
 """What the exchange format's numbers, of 32 bits elsewhere, can be."""
 _LARGEST_COUNT: Final = 2**62
@@ -70,8 +66,8 @@ class Exchange(Keeping, Waiting):
 
         Everything is checked first. One whose id is taken, by any episode of the file, is skipped,
         whatever it says; so is one whose id came before. They may be in any order, and name parents
-        that are not there. Times come back as they were spelled; one that cannot be read counts as
-        now.
+        and sources that are not there. Times come back as they were spelled; one that cannot be
+        read counts as now.
 
         When the texts are committed they are embedded, in batches. What cannot be embedded is
         found by its words, until `embed_waiting` makes up for it.
@@ -106,9 +102,7 @@ class Exchange(Keeping, Waiting):
         self._emit("memory_written", ({"memory_id": uid, "kind": "episodic"} for uid in written))
         if written and usable and at_once:
             # What was imported is there, embedded or not.
-            with suppress(Exception):
-                while self.embed_waiting():
-                    pass
+            self._embed_all()
         return Imported(len(written), accepted - len(written), refused)
 
     def _free(self, checked: dict[str, _Checked]) -> list[_Checked]:
@@ -119,22 +113,11 @@ class Exchange(Keeping, Waiting):
     def _write(self, checked: dict[str, _Checked], now: int) -> list[str]:
         """Write those experiences whose ids are free and return these."""
         with self._store.writing():
-            key = self._store.episodes.key
             new = self._free(checked)
             if not new:
                 return []
-            ids = {one.id for one in new}
             return self._store.add_episodes(
-                [
-                    one.episode._replace(
-                        summary_of=tuple(
-                            uid
-                            for uid in _sources(one.experience)
-                            if uid in ids or key(uid, None) is not None
-                        )
-                    )
-                    for one in new
-                ],
+                [one.episode for one in new],
                 None,
                 None,
                 model=None,
@@ -142,13 +125,6 @@ class Exchange(Keeping, Waiting):
                 now=now,
                 experiences=[one.experience for one in new],
             )
-
-
-def _sources(experience: NewExperience) -> Iterable[str]:
-    """Return the ids of what an insight rests on, each once."""
-    if experience.memory_type != INSIGHT or experience.source_ids is None:
-        return ()
-    return dict.fromkeys(uid for part in experience.source_ids.split(",") if (uid := part.strip()))
 
 
 def _all_checked(
@@ -183,12 +159,12 @@ def _checked(record: object, where: str, now: int, paths: Resolver) -> _Checked:
     if not isinstance(record, ImportedExperience):
         message = f"{where} must be an ImportedExperience, not {type(record).__name__}"
         raise InvalidType(message)
-    uid = _id(record.id, f"{where}.id")
+    uid = experience_id(record.id, f"{where}.id")
     times = {name: _text(getattr(record, name), f"{where}.{name}") for name in _TIMES}
     moments = {name: _moment(text, now) for name, text in times.items()}
     insight_type = record.insight_type
     experience = NewExperience(
-        one_of(record.memory_type, MEMORY_TYPES, f"{where}.memory_type"),
+        arguments.one_of(record.memory_type, MEMORY_TYPES, f"{where}.memory_type"),
         experience_text(record.context, f"{where}.context"),
         experience_text(record.action, f"{where}.action"),
         experience_text(record.result, f"{where}.result"),
@@ -198,7 +174,7 @@ def _checked(record: object, where: str, now: int, paths: Resolver) -> _Checked:
         source_ids=_text(record.source_ids, f"{where}.source_ids"),
         insight_type=None
         if insight_type is None
-        else one_of(insight_type, INSIGHT_TYPES, f"{where}.insight_type"),
+        else arguments.one_of(insight_type, INSIGHT_TYPES, f"{where}.insight_type"),
         used_count=arguments.integer(record.used_count, f"{where}.used_count", 0, _LARGEST_COUNT),
         last_used_at=moments["last_used_at"],
         given_times=_spelled_otherwise(times, moments),
@@ -208,18 +184,11 @@ def _checked(record: object, where: str, now: int, paths: Resolver) -> _Checked:
         experience.content,
         _required(moments["created_at"], f"{where}.created_at"),
         tags=arguments.names(record.tags, f"{where}.tags"),
+        summary_of=experience.sources,
         origin=origin_of(experience.project, _SOURCE_TYPE, paths),
         uid=uid,
     )
     return _Checked(uid, experience, episode)
-
-
-def _id(value: object, where: str) -> str:
-    uid = memory_id(value, where)
-    if len(uid.encode()) > _ID_BYTES:
-        message = f"{where} must have 1 to {_ID_BYTES} bytes"
-        raise InvalidArgument(message)
-    return uid
 
 
 def _text(value: object, where: str) -> str | None:

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from engram import arguments
 from engram.cognition.router import LEVELS, rewarded
 from engram.cognition.usefulness import usefulness
 from engram.engine.session import Session
 from engram.errors import InvalidArgument, NotFound
+from engram.experience.keeping import MAX_ID_BYTES
 from engram.llm import MemoryJudge
 from engram.times import DAY
 
-if TYPE_CHECKING:
-    from engram.models import Episode
-
 __all__ = ["Judgement", "Judging"]
-
-MAX_ID_BYTES: Final = 100
-"""Bytes of UTF-8 that the id of what is judged may have."""
 
 _LOG = logging.getLogger("engram.experience")
 
@@ -77,19 +73,19 @@ class Judging(Session):
         self._learn(uid, judgement.score)
         return judgement
 
-    def _visible(self, uid: str) -> tuple[int, Episode]:
-        """Return the key of an episode and the episode, in a transaction."""
-        episode = self._store.episodes.get(uid, self._agent)
-        key = self._store.episodes.key(uid, self._agent)
-        if episode is None or key is None:
+    def _key(self, uid: str) -> int:
+        """Return the key of an episode, in a transaction."""
+        key = self._store.episodes.visible(uid, self._agent)
+        if key is None:
             message = "there is no such memory"
             raise NotFound(message, "it may be erased, or another agent's")
-        return key, episode
+        return key
 
     def _estimate(self, uid: str, query: str) -> Judgement:
         with self._store.reading():
-            key, episode = self._visible(uid)
-            changed, used = self._store.experiences.last_use(key)
+            key = self._key(uid)
+            [episode] = self._store.episodes.fetch(np.array([key], dtype=np.int64))
+            use = self._store.experiences.uses([key])[key]
         degraded = False
         if isinstance(self._llm, MemoryJudge):
             try:
@@ -99,14 +95,14 @@ class Judging(Session):
             except Exception as error:  # noqa: BLE001 - whatever an adapter may raise
                 _LOG.warning("a memory was judged without the model: %s", type(error).__name__)
             degraded = True
-        days = (self._now() - changed) / DAY
-        return Judgement(*usefulness(query, episode.content, days, used), degraded)
+        days = (self._now() - use.changed_at) / DAY
+        return Judgement(*usefulness(query, episode.content, days, use.used_count), degraded)
 
     def _learn(self, uid: str, score: float) -> None:
         """Keep a score, and reward what showed the memory, all at once."""
         store, now = self._store, self._now()
         with store.writing():
-            key, _ = self._visible(uid)
+            key = self._key(uid)
             noted = store.feedback.write()
             store.judgements.set(key, score, now)
             store.feedback.judge(key, now)

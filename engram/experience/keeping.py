@@ -18,16 +18,21 @@ from engram.experience.tags import read_tags
 from engram.paths import Resolver
 from engram.retrieval.recall import refreshed
 from engram.storage import INSIGHT, MEMORY_TYPES, NewEpisode, NewExperience, Origin, as_stored
+from engram.transfer.rows import memory_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from engram.embedding import Embedder
     from engram.engine.embedding_parts import Parts
-    from engram.models import Experience, StoredModel
+    from engram.models import StoredModel
+    from engram.storage.triplets import Experience
 
 MAX_BYTES: Final = 10_000
 """Bytes of UTF-8 that context, action and result may have, each."""
+
+MAX_ID_BYTES: Final = 100
+"""Likewise an id."""
 
 _LOG: Final = logging.getLogger("engram.experience")
 _SOURCE_TYPE = "socket"
@@ -82,7 +87,7 @@ class Keeping(Forgetting):
         """
         now = self._now()
         new = NewExperience(
-            one_of(memory_type, MEMORY_TYPES, "memory_type"),
+            arguments.one_of(memory_type, MEMORY_TYPES, "memory_type"),
             experience_text(context, "context"),
             experience_text(action, "action"),
             experience_text(result, "result"),
@@ -178,10 +183,8 @@ class Keeping(Forgetting):
         return found
 
     def _experience(self, uid: str) -> Experience | None:
-        key = self._store.episodes.key(uid, self._agent)
-        if key is None or self._store.episodes.is_forgotten(key):
-            return None
-        return self._store.experiences.read([key]).get(key)
+        key = self._store.episodes.visible(uid, self._agent)
+        return None if key is None else self._store.experiences.read([key]).get(key)
 
     def delete(self, memory_id: str) -> None:
         """Erase an experience, or any other episode, as `Engram.forget` does.
@@ -307,21 +310,21 @@ def experience_text(value: object, argument: str) -> str:
     return given
 
 
+def experience_id(value: object, argument: str) -> str:
+    """Return the id of an experience that comes from elsewhere, checked.
+
+    Raises:
+        InvalidType: It is no `str`.
+        InvalidArgument: It is empty, has more than `MAX_ID_BYTES`, or is the id of something else.
+    """
+    uid = memory_id(value, argument)
+    if len(uid.encode()) > MAX_ID_BYTES:
+        message = f"{argument} must have 1 to {MAX_ID_BYTES} bytes"
+        raise InvalidArgument(message)
+    return uid
+
+
 def origin_of(project: str | None, source_type: str, paths: Resolver) -> Origin:
     """Return where an experience came from, and its project where that is an absolute path."""
     is_path = project is not None and project.startswith("/")
     return Origin(project=paths.canonical(project) if is_path else None, source_type=source_type)
-
-
-def one_of(value: object, known: tuple[str, ...], argument: str) -> str:
-    """Return a text that is one of those known.
-
-    Raises:
-        InvalidType: It is no `str`.
-        InvalidArgument: It is another one.
-    """
-    given = arguments.text(value, argument)
-    if given not in known:
-        message = f"{argument} must be one of {', '.join(known)}"
-        raise InvalidArgument(message)
-    return given

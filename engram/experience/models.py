@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
-import stat
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +11,7 @@ import numpy as np
 
 from engram.embedding.session import open_session
 from engram.errors import EngramError
+from engram.experience.regular_file import file_content
 from engram.training.features import FEATURES, digest, tokens
 from engram.training.manifest import (
     MANIFEST,
@@ -172,7 +171,7 @@ def _run(session: Any, rows: NDArray[np.float32]) -> list[dict[Any, float]] | No
 def _read(folder: Path) -> _Loaded:
     """Return the models of a folder that may be used."""
     try:
-        manifest = decode(_content(folder / MANIFEST, MAX_MANIFEST_BYTES))
+        manifest = decode(file_content(folder / MANIFEST, MAX_MANIFEST_BYTES))
     except (OSError, ValueError) as error:
         _LOG.warning("the manifest of trained models is ignored: %s", type(error).__name__)
         return _Loaded()
@@ -199,7 +198,7 @@ def _session(folder: Path, model: Model) -> Any:
         OSError: The file cannot be read.
         ValueError, ModelCorrupt: It is not what the manifest says.
     """
-    content = _content(folder / model.file, MAX_MODEL_BYTES)
+    content = file_content(folder / model.file, MAX_MODEL_BYTES)
     if hashlib.sha256(content).hexdigest() != model.sha256:
         message = "the file has another checksum"
         raise ValueError(message)
@@ -216,23 +215,3 @@ def _session(folder: Path, model: Model) -> Any:
         message = "the model takes or returns something else"
         raise ValueError(message)
     return session
-
-
-def _content(path: Path, most: int) -> bytes:
-    """Return the bytes of a file.
-
-    Raises:
-        OSError: It cannot be read.
-        ValueError: It is no file, or too large.
-    """
-    # A pipe is opened without waiting for whoever writes into it, and then refused.
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            message = "no regular file"
-            raise ValueError(message)
-        content = file.read(most + 1)
-    if len(content) > most:
-        message = "the file is too large"
-        raise ValueError(message)
-    return content

@@ -134,15 +134,17 @@ class TrainingRun:
         id: Its id.
         started_at: ISO 8601, in UTC, whole seconds.
         finished_at: Likewise.
-        failure: What ended it: the code of an error, None when it ended well.
+        failure: What ended it: the code of an error, or the name of its class where that is none of
+            engram's; None when it ended well.
         messages: Messages it printed.
-        insights: Insights among them.
+        insights: Insights among them, without those drawn from what was erased meanwhile.
         duration_secs: Seconds it says it took.
         recommendation_count: How many recommendations of it are kept, those of episodes that are
             there, 10,000 at most.
         recommendations: The first of them: the id of an episode, what to do with it, and why.
         metrics: Names and values.
-        artifacts: Paths of files, sizes in bytes, and SHA-256 digests in hexadecimal.
+        artifacts: Paths of files, sizes in bytes, and SHA-256 digests in hexadecimal, None of what
+            could not be read or has more than 16 MiB.
     """
 
     id: str

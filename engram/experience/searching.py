@@ -334,7 +334,14 @@ class Searching(Session):
 
 def _seen(hit: Hit, use: Use) -> tuple[float, ...]:
     characters = len(hit.context) + len(hit.action)
-    return ranking_features(*use, characters, has_tags=bool(hit.tags))
+    return ranking_features(
+        use.score,
+        use.used_count,
+        use.happened_at,
+        use.last_at,
+        characters,
+        has_tags=bool(hit.tags),
+    )
 
 
 def _single(rows: list[tuple[float, ...]]) -> NDArray[np.float32]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import selectors
 import shutil
@@ -13,9 +14,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from engram.errors import TimedOut, TrainerFailed, TrainerReplyError
+from engram import arguments
+from engram.errors import InvalidArgument, TimedOut, TrainerFailed, TrainerReplyError
+from engram.experience.keeping import experience_id, experience_text
 from engram.paths import at_home
-from engram.training.messages import Error, decode
+from engram.storage import INSIGHT_TYPES
+from engram.training.messages import Error, Insight, decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -58,18 +62,52 @@ def program(name: str) -> str:
     return found
 
 
+@contextmanager
+def claimed(store: Path) -> Iterator[int]:
+    """Hold the right to train a store, which one has at a time, of all programs.
+
+    Yields:
+        An open file. Who inherits it has the right as well, until this ends; or, where the program
+        is killed meanwhile, until the heir does.
+
+    Raises:
+        TrainerFailed: Somebody has it, or the file beside the store cannot be opened.
+    """
+    name = f"{os.path.realpath(store)}-training"
+    try:
+        lock = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        message = f"the lock beside the store cannot be opened ({type(error).__name__})"
+        raise TrainerFailed(message) from None
+    # The file stays: who would remove it might remove the lock of the next one.
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            message = "it runs already"
+            raise TrainerFailed(message, "wait until it is done") from None
+        try:
+            yield lock
+        finally:
+            # Closing would not do where the trainer left something running that has it open.
+            fcntl.flock(lock, fcntl.LOCK_UN)
+    finally:
+        os.close(lock)
+
+
 class Trainer:
     """One run of a trainer.
 
     Args:
         command: The program's file and its arguments.
+        right: What it inherits of `claimed`.
         passphrase: What it opens the store with, if that is encrypted.
 
     Raises:
         TrainerFailed: It cannot be started.
     """
 
-    def __init__(self, command: Sequence[str], passphrase: bytes | None = None) -> None:
+    def __init__(self, command: Sequence[str], right: int, passphrase: bytes | None = None) -> None:
         self._name = command[0]
         try:
             with _key_file(passphrase) as (open_files, variables):
@@ -78,7 +116,7 @@ class Trainer:
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
-                    pass_fds=open_files,
+                    pass_fds=(right, *open_files),
                     env={**os.environ, **variables},
                     # Whatever it starts is in its group, and ends with it.
                     start_new_session=True,
@@ -130,9 +168,12 @@ class Trainer:
                     message = "the trainer gave no result"
                     raise TimedOut(message, "give it more time")
                 ready = waiting.select(min(left, _LOOK))
-                # What it left running may hold its pipes for ever.
                 if not ready and process.poll() is not None:
-                    break
+                    # What it said until it ended is there to be read. The end of the pipes may
+                    # never come: what it left running can hold them.
+                    ready = waiting.select(0)
+                    if not ready:
+                        break
                 for key, _ in ready:
                     piece = os.read(key.fd, _PIECE)
                     if not piece:
@@ -188,11 +229,34 @@ def _key_file(passphrase: bytes | None) -> Iterator[tuple[tuple[int, ...], dict[
         os.close(reading)
 
 
+def _check(insight: Insight, ids: set[str]) -> None:
+    """Refuse an insight that no import would take again, and one whose id came before.
+
+    Args:
+        insight: The insight.
+        ids: Those that came before; its own is added.
+
+    Raises:
+        ValueError: It cannot be kept; the message has nothing of what it says.
+    """
+    try:
+        experience_id(insight.id, "id")
+        for name in ("context", "action", "result"):
+            experience_text(getattr(insight, name), name)
+        arguments.one_of(insight.insight_type, INSIGHT_TYPES, "insight_type")
+    except InvalidArgument as error:
+        raise ValueError(error.message) from None
+    if insight.id in ids:
+        problem = "two insights have one id"
+        raise ValueError(problem)
+    ids.add(insight.id)
+
+
 def _read(said: bytes) -> list[Message]:
     """Return the messages in what a trainer printed.
 
     Raises:
-        TrainerReplyError: It is not UTF-8, or a line of it is no message.
+        TrainerReplyError: It is not UTF-8, or a line of it is no message, or cannot be kept.
     """
     try:
         said.decode()
@@ -200,11 +264,14 @@ def _read(said: bytes) -> list[Message]:
         message = "non-utf8 stdout"
         raise TrainerReplyError(message) from None
     found: list[Message] = []
+    ids: set[str] = set()
     for number, line in enumerate(said.split(b"\n"), 1):
         if not line.strip():
             continue
         try:
             one = decode(line)
+            if isinstance(one, Insight):
+                _check(one, ids)
         except ValueError as error:
             message = f"line {number}: {error}"
             raise TrainerReplyError(message) from None

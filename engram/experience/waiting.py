@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     _Texts = list[tuple[int, Texts]]
 
+_LOG: Final = logging.getLogger("engram.experience")
 _MOST: Final = 4096
 TRIES: Final = 3
 """Texts tried one by one when an embedder refuses all at once, before it counts as down."""
@@ -71,6 +73,14 @@ class Waiting(Session):
                     if done:
                         self._store.changed("embed", min(done), max(done), self._now())
                         return len(done)
+
+    def _embed_all(self) -> None:
+        """Embed all that waits; what cannot be goes on waiting, and the log says why."""
+        try:
+            while self.embed_waiting():
+                pass
+        except Exception as error:  # noqa: BLE001 - whatever it is, the texts are kept
+            _LOG.warning("texts were not embedded: %s", type(error).__name__)
 
     def embedded(self) -> Embedded:
         """Return how many experiences are embedded; costs time in how many there are."""

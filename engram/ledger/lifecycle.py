@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from engram.arguments import label
-from engram.entries import FORGET, INVALIDATE, LONGEST_LABEL, RESTORE, STATUS
+from engram.entries import LONGEST_LABEL
 from engram.entries import reason as checked_reason
 from engram.entries import status as checked_status
 from engram.errors import InvalidArgument, NotFound
 from engram.ledger.opening import Opening
+from engram.storage.lifecycle import ACTIVE, FORGET, INVALIDATE, RESTORE, status_given
 from engram.storage.projects import FACT
 
 if TYPE_CHECKING:
     from engram.storage.lifecycle import Found
-
-ACTIVE: Final = "active"
-"""The status of a memory that nobody gave another; every other one hides it."""
 
 
 class MemoryLifecycle(Opening):
@@ -54,7 +52,7 @@ class MemoryLifecycle(Opening):
         given = checked_status(status)
         self._change(
             memory_id,
-            f"{STATUS}{given}",
+            status_given(given),
             reason,
             {"status": None if given == ACTIVE else given},
         )

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from engram.llm.replies import Reply
-    from engram.models import Episode, Experience
+    from engram.models import Episode
+    from engram.storage.triplets import Experience
 
 __all__ = ["CallOptions", "ChatAdapter", "Request", "missing_key", "refusal"]
 

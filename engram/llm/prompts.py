@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from engram.models import Episode, Experience
+    from engram.models import Episode
+    from engram.storage.triplets import Experience
 
 __all__ = [
     "DUPLICATE_SYSTEM",

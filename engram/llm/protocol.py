@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from typing import Any
 
-    from engram.models import Episode, Experience
+    from engram.models import Episode
+    from engram.storage.triplets import Experience
 
 __all__ = ["DuplicateJudge", "LLMAdapter", "MemoryJudge"]
 

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from engram.models import Episode, Experience
+    from engram.models import Episode
+    from engram.storage.triplets import Experience
 
 __all__ = ["StubLLMAdapter"]
 

@@ -73,7 +73,7 @@ class Connecting:
             RequestFailed: There is no result; `number` says why.
             TimedOut: It took too long; whether it was carried out is not known.
             ProcessLost: There is no server that answers; whether it was carried out is not known.
-            TypeError, ValueError: A parameter has no form in JSON.
+            TypeError, ValueError: A parameter has no form in JSON, or nests too deep.
         """
         return self.request(method, params)
 
@@ -104,7 +104,7 @@ class Connecting:
         deadline = time.monotonic() + seconds
         request_id = f"{os.getpid()}-{next(self._ids)}"
         request = {"id": request_id, "method": method, "params": dict(params)}
-        line = json.dumps(request, allow_nan=False).encode() + b"\n"
+        line = _line(request)
         reply = self._exchange(line, request_id, deadline)
         if not reply["ok"]:
             raise RequestFailed(reply["error"]["code"], reply["error"]["message"])
@@ -147,6 +147,19 @@ class Connecting:
             connection.close()
             raise
         return connection
+
+
+def _line(request: Mapping[str, object]) -> bytes:
+    """Return the line for a request.
+
+    Raises:
+        TypeError, ValueError: A parameter has no form in JSON, or nests too deep for one.
+    """
+    try:
+        return json.dumps(request, allow_nan=False).encode() + b"\n"
+    except RecursionError:
+        message = "a parameter nests too deep"
+        raise ValueError(message) from None
 
 
 def _limit(timeout: object) -> float:

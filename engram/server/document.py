@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
+import stat
 import tomllib
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -43,7 +45,10 @@ def read(path: Path) -> dict[str, object]:
 
 def _document(path: Path) -> dict[str, Any]:
     try:
-        with path.open("rb") as stream:
+        # Without waiting for whoever writes to a pipe.
+        with open(path, "rb", opener=_at_once) as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                _refuse("it is no regular file")
             content = stream.read(_MAX_BYTES + 1)
     except OSError as error:
         _refuse(f"it cannot be read: {error.strerror}")
@@ -56,6 +61,10 @@ def _document(path: Path) -> dict[str, Any]:
         _refuse(f"it is not TOML {place[0] if place else ''}".rstrip())
     except (UnicodeDecodeError, RecursionError):
         _refuse("it is not TOML in UTF-8")
+
+
+def _at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _refuse(problem: str) -> NoReturn:

@@ -10,13 +10,26 @@ from typing import Any, Final
 from engram.server.failures import INVALID_JSON, Failure
 from engram.transfer.strict_json import parse_unambiguous
 
-__all__ = ["MAX_DEPTH", "Request", "UnreadableLineError", "decode", "encode", "refusal"]
+__all__ = [
+    "MAX_DEPTH",
+    "Request",
+    "UnreadableLineError",
+    "decode",
+    "encode",
+    "id_at_start",
+    "refusal",
+]
 
 MAX_DEPTH: Final = 128
 """Objects and arrays that may be open at one place of a line, the outermost counted."""
 
 # Only an escape can bring half of a surrogate pair into text that came as UTF-8.
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+_START: Final = 4096
+"""Bytes of a line in which its id is looked for where the whole is not read."""
+
+_ID = re.compile(rb'\s*+\{\s*+"id"\s*+:\s*+("(?:[^"\\]|\\.)*+")', re.DOTALL)
 
 
 class UnreadableLineError(Failure):
@@ -67,6 +80,17 @@ def decode(line: bytes | bytearray) -> Request:
         raise UnreadableLineError(message, request_id)
     params = document.get("params")
     return Request(request_id, method, {} if params is None else params)
+
+
+def id_at_start(line: bytes | bytearray) -> str:
+    """Return the id of a request whose first member it is, without reading the line; else ""."""
+    found = _ID.match(line[:_START])
+    if found is None:
+        return ""
+    try:
+        return decode(b'{"method":"","id":%b}' % found[1]).id
+    except UnreadableLineError:
+        return ""
 
 
 def _document(line: bytes | bytearray) -> Any:

@@ -16,6 +16,9 @@ _LONG: Final = 600.0
 _TRAINER_SPARE: Final = 60.0
 """Seconds beyond the trainer's own time, whose end must come first."""
 
+_SLOWEST: Final = 65_536
+"""Bytes that a client must take or send in each second, beside the time of a request."""
+
 _UPKEEP: Final = 5.0
 """Seconds between two rounds of upkeep, unless they are to be even closer."""
 
@@ -27,7 +30,7 @@ class Limits:
     Attributes:
         workers: Requests that are carried out at the same time.
         request_seconds: What a request may take, and how long a client may take nothing of a
-            reply.
+            reply, or send nothing of a line that others may be waiting for room for.
         long_seconds: What a request may take that is long.
         upkeep_seconds: Between two rounds of upkeep; 0 is no upkeep.
         max_line_bytes: Of a request.
@@ -52,3 +55,7 @@ class Limits:
             max_line_bytes=server.max_line_bytes,
             max_connections=server.max_connections,
         )
+
+    def transfer_seconds(self, size: int) -> float:
+        """Return what a client may take to send or receive so many bytes, in seconds."""
+        return self.request_seconds + size / _SLOWEST

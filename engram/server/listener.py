@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from engram.server import frames
 from engram.server.failures import SOCKET, Failure
-from engram.server.lines import PIECE, Lines, Room
+from engram.server.lines import PIECE, Lines, Room, StalledLineError
 from engram.server.reporting import report
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ __all__ = ["Listener"]
 _BACK_OFF: Final = 1.0
 """Seconds until the next try after a client could not be accepted."""
 
-_SLOWEST: Final = 65_536
-"""Bytes of a reply that a client must take in each second, beside the time of a request."""
+_TURNS: Final = 32
+"""Turns of the loop until one of the clients that are gone is noticed: it takes a few for each."""
 
 _PEER: Final = struct.Struct("iII")
 """What the system says of a client: its process, user and group."""
@@ -93,12 +93,22 @@ class Listener:
                 report(error)
                 await asyncio.sleep(_BACK_OFF)
                 continue
-            if len(self._clients) >= self._limits.max_connections:
+            if await self._is_full():
                 client.close()
                 continue
             task = asyncio.create_task(self._serve_client(client))
             self._clients[task] = False
             task.add_done_callback(self._clients.pop)
+            # While clients wait, accepting one never gives the others a turn.
+            await asyncio.sleep(0)
+
+    async def _is_full(self) -> bool:
+        """Return whether there are too many clients, those not counted that are gone."""
+        for _ in range(_TURNS):
+            if len(self._clients) < self._limits.max_connections:
+                return False
+            await asyncio.sleep(0)
+        return True
 
     async def _serve_client(self, client: socket.socket) -> None:
         try:
@@ -106,7 +116,7 @@ class Listener:
                 if not _may_ask(client):
                     return
                 reader, writer = await asyncio.open_unix_connection(sock=client, limit=PIECE)
-                await self._converse(Lines(reader, self._lines), writer)
+                await self._converse(Lines(reader, self._lines, self._limits), writer)
         except (EOFError, OSError):  # it has no more to say, is gone, or reads nothing
             pass
         except Exception as error:  # noqa: BLE001 - that is no reason to fail the others
@@ -125,6 +135,10 @@ class Listener:
                 answering = self._workers.answer(line)
                 del line  # it may be large, and the next one may be long in coming
                 await self._reply(writer, *await answering)
+        except StalledLineError as stalled:
+            lines.close()
+            request_id = stalled.request_id
+            await self._reply(writer, request_id, frames.refusal(request_id, stalled))
         finally:
             lines.close()
             # What was sent has left this process: nothing is lost.
@@ -157,7 +171,7 @@ class Listener:
         """
         left = writer.transport.get_write_buffer_size()
         patience = self._limits.request_seconds
-        async with asyncio.timeout(patience + size / _SLOWEST):
+        async with asyncio.timeout(self._limits.transfer_seconds(size)):
             while left:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(patience):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import os
 import socket
 import stat
@@ -11,6 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from engram.server.failures import SOCKET, Failure
+from engram.server.project import MAX_SOCKET_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,9 +58,8 @@ def bound(path: Path) -> Iterator[socket.socket]:
     Raises:
         Failure: It cannot be made.
     """
-    # Who sees the file at its place can connect: it listens already. The name is no longer than
-    # the other, which is as long as it may be.
-    draft = path.with_name(f"{path.name[:-1]}~")
+    # Who sees the file at its place can connect: it listens already.
+    draft = _draft(path)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with listening:
         with _explained("the socket cannot be made"):
@@ -80,6 +81,13 @@ def bound(path: Path) -> Iterator[socket.socket]:
             with suppress(OSError):
                 if os.path.samestat(ours, path.lstat()):
                     path.unlink()
+
+
+def _draft(path: Path) -> Path:
+    """Return where a socket is made: a path that no other socket's is, as long as one may be."""
+    name = f"~{hashlib.blake2b(os.fsencode(path.name), digest_size=8).hexdigest()}"
+    room = MAX_SOCKET_BYTES - len(os.fsencode(path)) + len(os.fsencode(path.name))
+    return path.with_name(name[: max(room, 1)])
 
 
 def _make_folder(folder: Path) -> None:

@@ -25,14 +25,17 @@ if TYPE_CHECKING:
 
 __all__ = ["run", "serve"]
 
-_GRACE: Final = 5.0
-"""Seconds for requests under way to be answered once it is time to stop."""
+_ENDING: Final = 5.0
+"""Seconds from the signal to stop to the end of the process."""
 
-_CLOSING: Final = 5.0
-"""Seconds for the store to be closed, and for work that nobody waits for any more to end."""
+_GRACE: Final = 4.0
+"""Those of them for requests under way to be answered.
 
-_STOP: Final = (signal.SIGTERM, signal.SIGINT)
-"""Signals that end it in good order."""
+What is left is for the store to be closed, and for work that nobody waits for any more to end.
+"""
+
+_STOP: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""Signals that end it in good order; the last one comes when its terminal is closed."""
 
 _SPARE_FILES: Final = 256
 """Open files that the process needs beside its clients'."""
@@ -57,7 +60,7 @@ def serve(settings: ServerSettings) -> int:
 
 
 def run(path: Path, limits: Limits, opened: Callable[[], Methods]) -> int:
-    """Serve at a path until SIGTERM or SIGINT, and return the exit code.
+    """Serve at a path until SIGTERM, SIGINT or SIGHUP, and return the exit code.
 
     From now on all files that the process makes are this user's only, and a signal ends it in good
     order whenever it comes; further ones change nothing.
@@ -76,11 +79,12 @@ def run(path: Path, limits: Limits, opened: Callable[[], Methods]) -> int:
     with claimed(path), _signals() as told:
         methods = opened()
         workers = Workers(methods, limits)
+        left = _ENDING
         try:
             with bound(path) as listening:
-                asyncio.run(_serve(listening, Listener(workers, limits), told))
+                left -= asyncio.run(_serve(listening, Listener(workers, limits), told))
         finally:
-            in_time = _closed(methods, workers)
+            in_time = _closed(methods, workers, max(left, 0.0))
     if not in_time:
         # A thread that never ends must not keep the process: to the store that is a crash, and it
         # is made for crashes.
@@ -97,6 +101,8 @@ def _signals() -> Iterator[socket.socket]:
             one.settimeout(0)
         signal.set_wakeup_fd(telling.fileno(), warn_on_full_buffer=False)
         for number in _STOP:
+            if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
+                continue  # nohup: it is to outlive its terminal
             # The number goes to the socket; that is all there is to do.
             signal.signal(number, lambda *_: None)
         try:
@@ -107,11 +113,15 @@ def _signals() -> Iterator[socket.socket]:
             signal.set_wakeup_fd(-1)
 
 
-async def _serve(listening: socket.socket, listener: Listener, told: socket.socket) -> None:
+async def _serve(listening: socket.socket, listener: Listener, told: socket.socket) -> float:
+    """Serve until a signal says to stop; return how many seconds ago that was."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+    since = loop.time()
 
     def end() -> None:
+        nonlocal since
+        since = loop.time()
         loop.remove_reader(told)
         stop.set()
 
@@ -119,6 +129,7 @@ async def _serve(listening: socket.socket, listener: Listener, told: socket.sock
     loop.set_exception_handler(_unforeseen)
     say("ready")
     await listener.serve(listening, stop, _GRACE)
+    return loop.time() - since
 
 
 def _unforeseen(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
@@ -126,8 +137,8 @@ def _unforeseen(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> 
     report(error if isinstance(error, Exception) else RuntimeError())
 
 
-def _closed(methods: Methods, workers: Workers) -> bool:
-    """Close the store and end all work; return whether that was done in time."""
+def _closed(methods: Methods, workers: Workers, seconds: float) -> bool:
+    """Close the store and end all work; return whether that was done within these seconds."""
 
     def close() -> None:
         try:
@@ -138,7 +149,7 @@ def _closed(methods: Methods, workers: Workers) -> bool:
 
     closing = threading.Thread(target=close, name="engram-closing", daemon=True)
     closing.start()
-    closing.join(_CLOSING)
+    closing.join(seconds)
     return not closing.is_alive()
 
 

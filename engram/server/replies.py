@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from engram.experience import Found, Preview, Stored, TrainingRun
-    from engram.models import Experience
+    from engram.storage.triplets import Experience
 
 EXPORT_VERSION: Final = 1
 

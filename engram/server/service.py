@@ -24,7 +24,7 @@ from engram.server.opening import embedder_of, opened
 from engram.server.presence import Presence
 from engram.server.refusals import failure_of
 from engram.server.status import configuration, hints
-from engram.storage.experiences import wire_time
+from engram.storage.triplets import wire_time
 from engram.times import to_micros, utc_now
 
 if TYPE_CHECKING:
@@ -200,7 +200,11 @@ class Service:
         if asked.action not in (None, "get"):
             text = "invalid config action: it is get or set"
             raise refused(text)
-        return configuration(self._settings, self._memory.model())
+        try:
+            stored = self._memory.model()
+        except EngramError:  # the settings are known whatever became of the store
+            return configuration(self._settings, None, known=False)
+        return configuration(self._settings, stored)
 
     def _export(self, asked: NoParams) -> dict[str, object]:
         records = [replies.record(one) for one in self._memory.export()]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import logging
 import os
 import re
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from engram.server.failures import (
     INVALID_PROVIDER,
     Failure,
 )
+from engram.server.reporting import say
 from engram.server.sections import (
     EMBEDDING_PROVIDERS,
     LLM_PROVIDERS,
@@ -73,8 +73,6 @@ _OLLAMA: Final = "ENGRAM_OLLAMA_HOST"
 _LOCAL_OLLAMA: Final = "http://localhost:11434"
 _INTEGER: Final = re.compile(r"[0-9]{1,18}")
 
-_LOG = logging.getLogger("engram.server")
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServerSettings:
@@ -113,10 +111,12 @@ class ServerSettings:
     def models_path(self) -> Path:
         """The folder that the trainer writes this store's models to, and searches read them from.
 
-        Each store has its own: what one project taught changes no other's answers.
+        Each store has its own, and each agent: what one taught changes no other's answers.
         """
-        store = os.fsencode(os.path.realpath(self.store_path))
-        below = hashlib.blake2b(store, digest_size=8).hexdigest()
+        whose = os.fsencode(os.path.realpath(self.store_path))
+        if self.server.agent:
+            whose += b"\0" + self.server.agent.encode()
+        below = hashlib.blake2b(whose, digest_size=8).hexdigest()
         return expanded(self.trainer.models_path, home=self.home, folder=self.root) / below
 
     @property
@@ -172,10 +172,21 @@ def _files(root: Path, home: Path, file: Path | None) -> Iterator[tuple[Path, bo
         return
     own = home / project.FOLDER / document.FILE
     shared = root / project.FOLDER / document.FILE
-    if own.is_file():
+    if _is_something(own):
         yield own, True
-    if shared != own and shared.is_file():
+    if shared != own and _is_something(shared):
         yield shared, False
+
+
+def _is_something(path: Path) -> bool:
+    """Return whether anything is there: what is no file is refused, and not passed over."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        pass  # reading it will say why
+    return True
 
 
 def _read(path: Path, *, trusted: bool) -> dict[str, object]:
@@ -281,7 +292,7 @@ def _key(environ: Mapping[str, str], cwd: Path) -> str | None:
     try:
         key = passphrase_in(path)
         if others_may_open(path):
-            _LOG.warning("others may open the file of %s: chmod 600", KEY_FILE)
+            say(f"others may open the file of {KEY_FILE}: chmod 600")
     except OSError as error:
         problem = f"cannot be read: {error.strerror}"
     except InvalidArgument:

@@ -52,17 +52,22 @@ def hints(status: ExperienceStatus, settings: ServerSettings) -> list[str]:
     return said
 
 
-def configuration(settings: ServerSettings, stored: StoredModel | None) -> dict[str, object]:
+def configuration(
+    settings: ServerSettings, stored: StoredModel | None, *, known: bool = True
+) -> dict[str, object]:
     """Return the settings in force without any key, and what follows from them.
 
     Args:
         settings: The settings.
         stored: The model whose vectors the store holds.
+        known: Whether the store could be asked for it; where not, no model is named.
     """
     said = {name: _section(getattr(settings, name)) for name in SECTIONS}
     if stored is not None:
         # What is in force, for the settings may leave it to the store.
         said["embedding"] |= {"model": stored.name or stored.fingerprint, "dimension": stored.dim}
+    elif not known:
+        said["embedding"] |= {"model": None, "dimension": None}
     said["effective"] = {
         "project": str(settings.root),
         "store_path": str(settings.store_path),

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from engram.server import frames
 from engram.server.failures import SOCKET, Failure
+from engram.server.frames import UnreadableLineError
 from engram.server.lines import PIECE
 from engram.server.reporting import report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from engram.server.frames import Request
     from engram.server.limits import Limits
 
@@ -21,6 +20,9 @@ __all__ = ["Methods", "Workers"]
 
 _LONG_WORKERS: Final = 4
 """Threads for long requests, so that they never keep the others waiting."""
+
+_READERS: Final = 2
+"""Threads that read the lines of large requests, which takes time in which others are answered."""
 
 _Result = TypeVar("_Result")
 
@@ -58,24 +60,31 @@ class Workers:
         self._limits = limits
         self._short = ThreadPoolExecutor(limits.workers, "engram-request")
         self._long = ThreadPoolExecutor(_LONG_WORKERS, "engram-long-request")
+        self._reading = ThreadPoolExecutor(_READERS, "engram-reading")
         self._upkeep = ThreadPoolExecutor(1, "engram-background")
 
-    async def answer(self, line: bytearray | None) -> tuple[str, bytes]:
+    async def answer(self, line: bytearray | UnreadableLineError) -> tuple[str, bytes]:
         """Return the id of the request in a line, and the line that answers it.
 
         Args:
-            line: What the client sent; None for a line that is too long.
+            line: What the client sent, or why it is not here.
         """
         request_id = ""
         try:
-            request = await self._read(line)
+            if isinstance(line, UnreadableLineError):
+                raise line
+            if len(line) <= PIECE:
+                request = frames.decode(line)
+            else:
+                request_id = frames.id_at_start(line)
+                request = await self._read(line)
             request_id = request.id
             if self._methods.is_long(request.method, request.params):
                 seconds, pool = self._limits.long_seconds, self._long
             else:
                 seconds, pool = self._limits.request_seconds, self._short
-            return request_id, await self._within(seconds, pool, self._carry_out, request)
-        except frames.UnreadableLineError as error:
+            return request_id, await self._in_time(seconds, pool, request)
+        except UnreadableLineError as error:
             return error.request_id, frames.refusal(error.request_id, error)
         except Failure as failure:
             return request_id, frames.refusal(request_id, failure)
@@ -89,36 +98,35 @@ class Workers:
 
     def close(self) -> None:
         """Take no more work, and wait for what is under way."""
-        for pool in (self._short, self._long, self._upkeep):
+        pools = (self._short, self._long, self._reading, self._upkeep)
+        for pool in pools:
             pool.shutdown(wait=False, cancel_futures=True)
-        for pool in (self._short, self._long, self._upkeep):
+        for pool in pools:
             pool.shutdown()
 
-    async def _read(self, line: bytearray | None) -> Request:
-        if line is None:
-            message = "there is no room for a line so long"
-            raise frames.UnreadableLineError(message)
-        if len(line) <= PIECE:
-            return frames.decode(line)
-        # The others must not wait for that.
-        return await self._within(self._limits.request_seconds, self._short, frames.decode, line)
+    async def _read(self, line: bytearray) -> Request:
+        """Return the request in a large line.
 
-    async def _within(
-        self,
-        seconds: float,
-        pool: ThreadPoolExecutor,
-        work: Callable[..., _Result],
-        *arguments: object,
-    ) -> _Result:
-        """Return what a function returns in a pool.
+        Raises:
+            Failure: There is none, or reading it took too long.
+        """
+        job = self._reading.submit(frames.decode, line)
+        try:
+            return await _result(job, self._limits.long_seconds)
+        except TimeoutError:
+            job.cancel()
+            message = "socket error: the line was not read in time; nothing was done"
+            raise Failure(SOCKET, message) from None
+
+    async def _in_time(self, seconds: float, pool: ThreadPoolExecutor, request: Request) -> bytes:
+        """Return the reply to a request that is carried out in a pool.
 
         Raises:
             Failure: It took too long; where it had begun, it goes on unseen.
         """
-        job = pool.submit(work, *arguments)
+        job = pool.submit(self._carry_out, request)
         try:
-            async with asyncio.timeout(seconds):
-                return await asyncio.wrap_future(job)
+            return await _result(job, seconds)
         except TimeoutError:
             outcome = "it was not begun" if job.cancel() else "it may still be carried out"
             message = f"socket error: no result within {seconds:g} s; {outcome}"
@@ -134,3 +142,13 @@ class Workers:
             return frames.refusal(
                 request.id, Failure(SOCKET, "socket error: the request failed unexpectedly")
             )
+
+
+async def _result(job: Future[_Result], seconds: float) -> _Result:
+    """Return what a job returns.
+
+    Raises:
+        TimeoutError: It has not ended within these seconds.
+    """
+    async with asyncio.timeout(seconds):
+        return await asyncio.wrap_future(job)

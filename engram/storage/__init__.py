@@ -10,17 +10,7 @@ if TYPE_CHECKING:
     from engram.storage.connection import MEMORY
     from engram.storage.embeddings import VectorBatch, as_stored
     from engram.storage.episodes import NewEpisode, Origin
-    from engram.storage.experiences import (
-        INSIGHT,
-        INSIGHT_TYPES,
-        MEMORY_TYPES,
-        NewExperience,
-        Outline,
-        Texts,
-        Use,
-        texts_of,
-        wire_time,
-    )
+    from engram.storage.experiences import Outline, Use
     from engram.storage.fact_records import Evidence, FactSource, NewFact
     from engram.storage.feedback import RoutedSearch
     from engram.storage.filters import EpisodeFilter
@@ -33,6 +23,15 @@ if TYPE_CHECKING:
     from engram.storage.store import Store
     from engram.storage.strength import Traces
     from engram.storage.text import Phrase
+    from engram.storage.triplets import (
+        INSIGHT,
+        INSIGHT_TYPES,
+        MEMORY_TYPES,
+        NewExperience,
+        Texts,
+        texts_of,
+        wire_time,
+    )
 
 __all__ = [
     "INSIGHT",
@@ -81,15 +80,15 @@ _LAZY = {
     "as_stored": "engram.storage.embeddings",
     "NewEpisode": "engram.storage.episodes",
     "Origin": "engram.storage.episodes",
-    "INSIGHT": "engram.storage.experiences",
-    "INSIGHT_TYPES": "engram.storage.experiences",
-    "MEMORY_TYPES": "engram.storage.experiences",
-    "NewExperience": "engram.storage.experiences",
-    "wire_time": "engram.storage.experiences",
+    "INSIGHT": "engram.storage.triplets",
+    "INSIGHT_TYPES": "engram.storage.triplets",
+    "MEMORY_TYPES": "engram.storage.triplets",
+    "NewExperience": "engram.storage.triplets",
+    "wire_time": "engram.storage.triplets",
     "Outline": "engram.storage.experiences",
-    "Texts": "engram.storage.experiences",
+    "Texts": "engram.storage.triplets",
     "Use": "engram.storage.experiences",
-    "texts_of": "engram.storage.experiences",
+    "texts_of": "engram.storage.triplets",
     "Evidence": "engram.storage.fact_records",
     "FactSource": "engram.storage.fact_records",
     "NewFact": "engram.storage.fact_records",

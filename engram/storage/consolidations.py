@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from engram.storage import uids
-from engram.storage.experiences import ARCHIVED, INSIGHT, SUPERSEDED, parts_of, wire_time
-from engram.storage.lifecycle import Found
+from engram.storage.experiences import ARCHIVED, SUPERSEDED
+from engram.storage.lifecycle import FORGET, RESTORE, Found, status_given
 from engram.storage.merged_tags import ADDED
 from engram.storage.standing import INELIGIBLE
+from engram.storage.triplets import INSIGHT, parts_of, wire_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,8 +39,8 @@ _STEP = (
     " CROSS JOIN episode AS e ON e.uid = stored_id(s.memories ->> '$[#-1]')"
     " WHERE (:agent IS NULL OR e.agent = (SELECT id FROM agent WHERE name = :agent))"
 )
-_HISTORY: Final = {"merge": f"status: {SUPERSEDED}", "archive": f"status: {ARCHIVED}"}
-"""What the history of a memory calls an action; a deletion is "forget" there."""
+_HISTORY: Final = {"merge": status_given(SUPERSEDED), "archive": status_given(ARCHIVED)}
+"""What the history of a memory calls an action; a deletion is `FORGET` there."""
 
 
 class Candidate(NamedTuple):
@@ -213,7 +214,7 @@ class Consolidations:
             Found("episode", memory.key),
             memory.id,
             run.at,
-            action=_HISTORY.get(action, "forget"),
+            action=_HISTORY.get(action, FORGET),
             reason=_mark(run.id),
             columns=columns,
         )
@@ -280,7 +281,7 @@ class Consolidations:
             found,
             memory,
             at,
-            action="restore",
+            action=RESTORE,
             reason=f"undo of {mark}",
             columns={"forgotten_at": None} if done.step.action == "delete" else {"status": None},
         )

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from engram.storage import uids
-from engram.storage.experiences import INSIGHT
+from engram.storage.triplets import INSIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -50,6 +50,26 @@ class Dependents:
             _RESTING, {"episodes": json.dumps(list(episodes)), "summaries": summaries}
         )
         return {key: uids.from_stored(uid) for key, uid in rows}
+
+    def hand_on(self, episodes: Iterable[int]) -> None:
+        """Have what was drawn from episodes rest on their sources too, before their rows go.
+
+        So what was drawn from a source, over whatever lay between, goes when that is erased.
+
+        Args:
+            episodes: Their keys.
+        """
+        self._connection.executemany(
+            "INSERT INTO episode_source SELECT episode,"
+            " (SELECT max(position) FROM episode_source AS l WHERE l.episode = more.episode)"
+            " + row_number() OVER (PARTITION BY episode ORDER BY position), source"
+            " FROM (SELECT d.episode, s.position, s.source FROM episode AS e"
+            " CROSS JOIN episode_source AS d ON d.source = e.uid"
+            " CROSS JOIN episode_source AS s ON s.episode = e.id"
+            " WHERE e.id = ? AND NOT EXISTS (SELECT 1 FROM episode_source AS k"
+            " WHERE k.episode = d.episode AND k.source = s.source)) AS more",
+            [(key,) for key in episodes],
+        )
 
     def let_go(self, episodes: Sequence[int], ids: Iterable[str]) -> None:
         """Take away what names episodes, before their rows go.

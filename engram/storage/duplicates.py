@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING
 
 from engram.storage.agents import OWNED
 from engram.storage.standing import INELIGIBLE
+from engram.storage.training import TRAINER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from engram.storage.connection import Connection
-    from engram.storage.experiences import NewExperience
+    from engram.storage.triplets import NewExperience
 
-# The same owner, kind and project, and not hidden from searches.
+# The same owner, kind and project, not hidden from searches, and no trainer's: those come and go.
 _LIKE = (
     "x.memory_type = :type AND x.project IS :project"
     f" AND {OWNED.format('e')} AND NOT {INELIGIBLE.format('e')}"
+    f" AND e.source_type IS NOT '{TRAINER}'"
 )
 
 

@@ -14,7 +14,7 @@ import apsw
 import numpy as np
 
 from engram.errors import CorruptStore
-from engram.storage.experiences import texts_of
+from engram.storage.triplets import texts_of
 from engram.vectors import normalise
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from engram.models import StoredModel
     from engram.storage.connection import Connection
-    from engram.storage.experiences import Texts
+    from engram.storage.triplets import Texts
 
 _STORED = np.dtype("<f2")
 _BATCH = 8192

@@ -156,17 +156,18 @@ class Episodes:
 
         Neither may anybody see one that is forgotten and not erased.
         """
-        key = self.key(uid, agent)
-        if key is None or self.is_forgotten(key):
-            return None
-        return self.fetch(np.array([key], dtype=np.int64))[0]
+        key = self.visible(uid, agent)
+        return None if key is None else self.fetch(np.array([key], dtype=np.int64))[0]
 
-    def is_forgotten(self, key: int) -> bool:
-        """Return whether an episode that is there is forgotten and not erased."""
-        found: int = self._connection.execute(
-            "SELECT forgotten_at IS NOT NULL FROM episode WHERE id = ?", (key,)
+    def visible(self, uid: str, agent: str | None) -> int | None:
+        """Return the key of the episode with a public id, None for whom `get` shows none."""
+        key = self.key(uid, agent)
+        if key is None:
+            return None
+        found: int | None = self._connection.execute(
+            "SELECT id FROM episode WHERE id = ? AND forgotten_at IS NULL", (key,)
         ).get
-        return bool(found)
+        return found
 
     def unavailable(self, after: int) -> NDArray[np.int64]:
         """Return the keys after one of all episodes that no filter lets through, ascending.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engram.storage import uids
-from engram.storage.experiences import identity, parts_of
 from engram.storage.records import UnfitError
+from engram.storage.triplets import identity, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from engram.models import Experience
 from engram.storage import uids
 from engram.storage.standing import UNAVAILABLE
-from engram.times import from_micros
+from engram.storage.triplets import Experience, NewExperience, parts_of, wire_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from engram.storage.connection import Connection
 
-INSIGHT: Final = "insight"
-INSIGHT_TYPES: Final = ("cluster", "temporal", "causal")
-MEMORY_TYPES: Final = ("decision", "pattern", "bugfix", "context", "antipattern", INSIGHT)
-
 SUPERSEDED: Final = "superseded"
 ARCHIVED: Final = "archived"
 """The statuses of episodes that a consolidation merged into another, or put away."""
 
-Texts = tuple[tuple[int, str], ...]
-"""What of an episode is embedded, at least one text: of an experience its parts that are not blank,
-each after its number, and of any other episode all of its text, after -1."""
-
-_DIGEST_BYTES = 16
 _ROW = (
     "SELECT e.id, e.uid, e.content, e.occurred_at, e.status,"
     " e.id NOT IN (SELECT u.episode FROM unembedded AS u), j.score, x.memory_type,"
@@ -89,50 +78,6 @@ class ExperienceCounts(NamedTuple):
     quarantined: int
 
 
-class NewExperience(NamedTuple):
-    """What an experience has beside its episode; times in microseconds, everything checked."""
-
-    memory_type: str
-    context: str
-    action: str
-    result: str
-    updated_at: int
-    project: str | None = None
-    parent: str | None = None
-    source_ids: str | None = None
-    insight_type: str | None = None
-    used_count: int = 0
-    last_used_at: int | None = None
-    given_times: dict[str, str] | None = None
-    score: float = 0.0
-
-    @property
-    def content(self) -> str:
-        """The text of its episode."""
-        return "\n".join(self.parts)
-
-    @property
-    def parts(self) -> tuple[str, str, str]:
-        """Context, action and result."""
-        return self.context, self.action, self.result
-
-    @property
-    def texts(self) -> Texts:
-        """What of it is embedded."""
-        return _texts(self.parts)
-
-    @property
-    def digest(self) -> bytes:
-        """What identical experiences share."""
-        return identity(self.memory_type, self.project, self.parts)
-
-
-def identity(memory_type: str, project: str | None, parts: tuple[str, str, str]) -> bytes:
-    """Return a digest of all in which identical experiences agree."""
-    said = json.dumps([memory_type, project, *parts])
-    return hashlib.blake2b(said.encode(), digest_size=_DIGEST_BYTES).digest()
-
-
 class Outline(NamedTuple):
     """What places an episode in an answer.
 
@@ -159,43 +104,14 @@ class Use(NamedTuple):
         used_count: How often it was stored again.
         happened_at: When it happened, in microseconds.
         last_at: When it was last stored again, or else changed; likewise.
+        changed_at: When it was last changed, likewise.
     """
 
     score: float
     used_count: int
     happened_at: int
     last_at: int
-
-
-def parts_of(content: str, context_bytes: int, action_bytes: int) -> tuple[str, str, str]:
-    """Return context, action and result of an experience's episode."""
-    said = content.encode()
-    ends = context_bytes, context_bytes + 1 + action_bytes
-    parts = said[: ends[0]], said[ends[0] + 1 : ends[1]], said[ends[1] + 1 :]
-    # In a damaged file the sizes can cut through a character.
-    context, action, result = (part.decode(errors="replace") for part in parts)
-    return context, action, result
-
-
-def texts_of(content: str, sizes: tuple[int, int] | None) -> Texts:
-    """Return what of an episode is embedded.
-
-    Args:
-        content: Its text.
-        sizes: Of an experience, the bytes that context and action take.
-    """
-    return ((-1, content),) if sizes is None else _texts(parts_of(content, *sizes))
-
-
-def _texts(parts: tuple[str, str, str]) -> Texts:
-    said = tuple((field, text) for field, text in enumerate(parts) if text.strip())
-    return said or ((0, ""),)
-
-
-def wire_time(micros: int) -> str:
-    """Return a time as experiences spell it: UTC, whole seconds, "Z"."""
-    # Not strftime: of a year below 1000 some platforms leave out the zeros.
-    return from_micros(micros).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
+    changed_at: int
 
 
 class Experiences:
@@ -301,22 +217,14 @@ class Experiences:
         """Return how much some episodes were of use so far, by key, experiences or not."""
         rows = self._connection.execute(
             "SELECT e.id, coalesce(j.score, 0.0), coalesce(x.used_count, 0), e.occurred_at,"
-            " coalesce(x.last_used_at, x.updated_at, e.occurred_at) FROM json_each(?) AS k"
+            " coalesce(x.last_used_at, x.updated_at, e.occurred_at),"
+            " coalesce(x.updated_at, e.occurred_at) FROM json_each(?) AS k"
             " CROSS JOIN episode AS e ON e.id = k.value"
             " LEFT JOIN experience AS x ON x.episode = e.id"
             " LEFT JOIN judgement AS j ON j.episode = e.id",
             (json.dumps(list(episodes)),),
         )
         return {key: Use(*row) for key, *row in rows}
-
-    def last_use(self, episode: int) -> tuple[int, int]:
-        """Return when an episode was last changed, in microseconds, and how often it was used."""
-        at, used = self._connection.execute(
-            "SELECT coalesce(x.updated_at, e.occurred_at), coalesce(x.used_count, 0)"
-            " FROM episode AS e LEFT JOIN experience AS x ON x.episode = e.id WHERE e.id = ?",
-            (episode,),
-        ).get
-        return at, used
 
     def read(self, episodes: Iterable[int]) -> dict[int, Experience]:
         """Return those of some episodes that are experiences, by key, in the order given."""

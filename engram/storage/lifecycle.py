@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from engram.storage.connection import Connection
     from engram.storage.projects import Projects
 
+FORGET: Final = "forget"
+INVALIDATE: Final = "invalidate"
+RESTORE: Final = "restore"
+STATUS: Final = "status: "
+"""What stands before a status where it was given to a memory."""
+ACTIVE: Final = "active"
+"""The status of a memory that nobody gave another; every other one hides it."""
+
 EVIDENCE: Final = "evidence-"
 """What the id of a check observation begins with."""
 
@@ -31,6 +39,11 @@ _METADATA_HOLDS: Final = (
 )
 
 Table = Literal["episode", "check_observation"]
+
+
+def status_given(status: str | None) -> str:
+    """Return what the history says where a memory was given a status; None is `ACTIVE`."""
+    return f"{STATUS}{status or ACTIVE}"
 
 
 class Found(NamedTuple):

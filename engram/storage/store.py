@@ -46,13 +46,13 @@ from engram.storage.training import Training
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
     from engram.models import Counts, StoredModel
-    from engram.storage.experiences import NewExperience
+    from engram.storage.triplets import NewExperience
 
 _MAPPED_SHARE: Final = 4
 
@@ -211,19 +211,36 @@ class Store(StoreFile):
         gone = self._dependents.of(keys)
         brought = self._merged_tags.brought(gone.values())
         self._dependents.let_go(list(gone), gone.values())
+        self.lifecycle.forget_history(gone)
+        self._take_out(gone, now)
+        self._merged_tags.take(brought, now)
+        return list(gone.values())
+
+    def retire_episodes(self, retired: Mapping[int, str], now: int, *, replaced: bool) -> None:
+        """Take episodes out of every table; what rests on them rests on their sources from then on.
+
+        Args:
+            retired: Their keys and public ids.
+            now: The time, in microseconds.
+            replaced: Others get their ids: what names them and their history stays.
+        """
+        self._dependents.hand_on(retired)
+        if not replaced:
+            self._dependents.let_go(list(retired), retired.values())
+            self.lifecycle.forget_history(retired)
+        self._take_out(retired, now)
+
+    def _take_out(self, gone: Mapping[int, str], now: int) -> None:
         rebuild = self.text.is_cheaper_to_rebuild(len(gone))
         if not rebuild:
             self.text.remove(list(gone))
         self.projects.remove(gone)
-        self.lifecycle.forget_history(gone)
         for key in gone:
             self._access.forget(key)
             self.episodes.remove(key)
             self.changed("forget", key, key, now)
         if rebuild:
             self.text.rebuild()
-        self._merged_tags.take(brought, now)
-        return list(gone.values())
 
     def remove_observation(self, observation: str, now: int) -> bool:
         """Erase a check observation, by its public id; return whether it was there."""

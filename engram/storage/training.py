@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from engram.storage import uids
 from engram.storage.agents import OWNED, Agents
-from engram.storage.experiences import INSIGHT
+from engram.storage.experiences import SUPERSEDED
+from engram.storage.standing import INELIGIBLE
+from engram.storage.triplets import INSIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,6 +29,9 @@ _OTHERS_KEPT: Final = RECOMMENDATIONS_KEPT // 10
 
 _LONGEST: Final = 4_096
 """Characters of a text that a run said, beyond which it is cut off."""
+
+LET_GO: Final = "no run of the trainer brings it"
+"""Why training hides an insight, as its history says."""
 
 _LEARNED: Final = {
     "judgement": "score, judged_at",
@@ -61,10 +65,19 @@ class Run(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """An insight as it is kept: its key, and whether it is hidden."""
+    """An insight as it is kept.
+
+    Attributes:
+        key: Its key.
+        standing: "let go" where training hid it, and may show it again; "hidden" where others did.
+        used_count: How often it was used.
+        last_used_at: When it was last, in microseconds.
+    """
 
     key: int
-    hidden: bool
+    standing: Literal["shown", "let go", "hidden"]
+    used_count: int
+    last_used_at: int | None
 
 
 class Training:
@@ -73,8 +86,6 @@ class Training:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._agents = Agents(connection)
-        # Held while a trainer runs; before any transaction.
-        self.running = threading.Lock()
 
     def add(
         self,
@@ -94,7 +105,7 @@ class Training:
             recommendations: The public id of an episode, what to do with it, and why; those of
                 episodes that are not there, or not the agent's, are left out.
             metrics: Names and values.
-            artifacts: Paths, sizes in bytes, and SHA-256 digests where the files were there.
+            artifacts: Paths, sizes in bytes, and SHA-256 digests where the files could be read.
         """
         execute, many = self._connection.execute, self._connection.executemany
         owner = self._agents.add(agent)
@@ -169,13 +180,18 @@ class Training:
     def insights(self, agent: str | None) -> dict[str, Kept]:
         """Return the insights that trainers gave an agent, hidden ones too, by public id."""
         rows = self._connection.execute(
-            "SELECT e.uid, e.id, e.status IS NOT NULL FROM experience AS x"  # noqa: S608
+            "SELECT e.uid, e.id, CASE"  # noqa: S608
+            f" WHEN NOT {INELIGIBLE.format('e')} THEN 'shown'"
+            f" WHEN e.status = '{SUPERSEDED}' AND NOT e.quarantined"
+            " AND coalesce(e.forgotten_at, e.invalidated_at) IS NULL AND :let_go IS (SELECT reason"
+            " FROM lifecycle_change WHERE memory = e.uid ORDER BY id DESC LIMIT 1) THEN 'let go'"
+            " ELSE 'hidden' END, x.used_count, x.last_used_at FROM experience AS x"
             " JOIN episode AS e ON e.id = x.episode"
             " WHERE x.memory_type = :type AND e.source_type = :source"
             f" AND {OWNED.format('e')} ORDER BY e.id",
-            {"type": INSIGHT, "source": TRAINER, "agent": agent},
+            {"type": INSIGHT, "source": TRAINER, "agent": agent, "let_go": LET_GO},
         )
-        return {uids.from_stored(uid): Kept(key, bool(hidden)) for uid, key, hidden in rows}
+        return {uids.from_stored(uid): Kept(*row) for uid, *row in rows}
 
     def take_learned(self, key: int) -> Learned:
         """Take what was learned of an insight away from it, for the one that takes its place."""

@@ -11,7 +11,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from engram.training.features import LEAST_ROWS, classified_text, digest, tokens
-from engram.training.manifest import MAX_WORDS, Held, ModeClassifier
+from engram.training.manifest import MAX_WORDS, Held, ModeClassifier, file_name
 from engram.training.onnx_models import (
     HELD_OUT,
     LEAST_JUDGED,
@@ -74,7 +74,7 @@ def train_classifier(rows: Sequence[Row], folder: Path, seed: int) -> Artifact |
         said, _ = made.run(words.transform(texts[held])[:, order].toarray().astype(np.float32))
         quality = _quality(said, labels[held], labels[~held])
     model = ModeClassifier(
-        file=f"{NAME}.onnx",
+        file=file_name(NAME, made.sha256),
         sha256=made.sha256,
         size_bytes=len(made.content),
         opset=made.opset,

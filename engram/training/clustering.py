@@ -29,6 +29,7 @@ from engram.training.sketches import (
     pairs,
     portions,
     products,
+    taken,
 )
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def clusters(vectors: NDArray[np.float32], cut: float = CUT) -> list[NDArray[np.
     """
     first, which = distinct([vectors])
     counts = np.bincount(which, minlength=len(first))
-    labels = first[_agglomerated(vectors[first], counts, 1.0 - cut)[which]]
+    labels = first[_agglomerated(taken(vectors, first), counts, 1.0 - cut)[which]]
     order = np.argsort(labels, kind="stable")
     starts = np.flatnonzero(np.diff(labels[order], prepend=-1))
     groups = np.split(order, starts[1:])

@@ -12,7 +12,7 @@ from engram.channel import claim
 from engram.key_files import others_may_open
 from engram.paths import expanded
 from engram.training.messages import encode
-from engram.training.run import Task, carry_out
+from engram.training.run import FAILED, Task, carry_out
 
 if TYPE_CHECKING:
     from engram.training.messages import Message
@@ -93,4 +93,9 @@ def train(
     def say(message: Message) -> None:
         channel.send(encode(message))
 
-    context.exit(carry_out(task, say))
+    try:
+        code = carry_out(task, say)
+    except OSError as error:
+        print(f"engram-trainer: stdout: {error.strerror}", file=sys.stderr)  # noqa: T201
+        code = FAILED
+    context.exit(code)

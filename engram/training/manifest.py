@@ -65,7 +65,7 @@ class Entry(_Strict, frozen=True, kw_only=True):
     """A model: its file, and how to ask it.
 
     Attributes:
-        file: The name of its file, beside the manifest.
+        file: The name of its file, beside the manifest; see `file_name`.
         sha256: Of the file.
         size_bytes: Likewise.
         opset: The version of each operator set; "" is ONNX's own.
@@ -138,8 +138,13 @@ class Manifest(_Strict, frozen=True):
 
 
 def name_of(model: Model) -> str:
-    """Return the name of a model, which its file is named after."""
+    """Return the name of a model."""
     return str(type(model).__struct_config__.tag)
+
+
+def file_name(name: str, sha256: str) -> str:
+    """Return the name of a model's file: another one for other bytes, so none is ever replaced."""
+    return f"{name}-{sha256[:16]}.onnx"
 
 
 def encode(manifest: Manifest) -> bytes:
@@ -159,7 +164,10 @@ def decode(content: bytes) -> Manifest:
     manifest = msgspec.json.decode(content, type=Manifest)
     for model in manifest.models:
         # No name leads out of the folder.
-        if model.file != f"{name_of(model)}.onnx":
-            message = "a model's file has another name than the model"
+        if model.file != file_name(name_of(model), model.sha256):
+            message = "a model's file has another name than the model and its checksum"
+            raise ValueError(message)
+        if model.passed and not model.held_out.passed:
+            message = "a model is said to have passed, and did not"
             raise ValueError(message)
     return manifest

@@ -7,7 +7,8 @@ from typing import Annotated, Final
 
 import msgspec
 
-_Count = Annotated[int, msgspec.Meta(ge=0)]
+# Beyond that SQLite, which keeps them, has no whole numbers.
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class _Said(msgspec.Struct, frozen=True, tag_field="type", tag=str.lower):

@@ -1,8 +1,18 @@
-"""Trained models as ONNX files: written whole or not at all, the same bytes for the same model."""
+"""Trained models as ONNX files: written whole or not at all, the same bytes for the same model.
+
+A run writes its models under names of their own, beside those of the run before, then the manifest,
+which is what makes them count, and then what is left of earlier runs goes. Wherever it is killed,
+all that the manifest lists is there.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
+import os
+import re
+import shutil
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,10 +24,10 @@ from skl2onnx.common.data_types import FloatTensorType
 from engram.embedding.session import open_session
 from engram.errors import EngramError
 from engram.storage.files import replacing
-from engram.training.manifest import MANIFEST, Manifest, Model, Tensor, encode
+from engram.training.manifest import MANIFEST, Manifest, Model, Tensor, encode, name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -30,6 +40,12 @@ HELD_OUT: Final = 0.2
 
 # What onnxruntime 1.17, the oldest one supported, knows.
 _OPSETS: Final = {"": 17, "ai.onnx.ml": 1}
+
+_KEPT: Final = re.compile(r"(mode_classifier|ranking_model)-[0-9a-f]{16}\.onnx")
+# What `engram.storage.files.replacing` makes beside the file that it writes.
+_PARTIAL: Final = re.compile(
+    r"\.((mode_classifier|ranking_model)(-[0-9a-f]{16})?\.onnx|manifest\.json)\.\w{8}"
+)
 
 
 class TrainingFailed(Exception):  # noqa: N818 - what became of the stage
@@ -76,6 +92,11 @@ class Artifact:
     path: Path
     size_bytes: int
     model: Model
+
+    @property
+    def promised(self) -> Path:
+        """Where a copy is, once all is done, under the name that a model has in every run."""
+        return self.path.with_name(f"{name_of(self.model)}.onnx")
 
 
 def converted(model: Any, name: str, columns: int, label: str) -> Converted:
@@ -131,6 +152,56 @@ def write_manifest(folder: Path, artifacts: Sequence[Artifact]) -> Path:
     manifest = Manifest(1, tuple(artifact.model for artifact in artifacts))
     _write(path, encode(manifest), "manifest_failed")
     return path
+
+
+def copy_to_promised_names(artifacts: Sequence[Artifact]) -> None:
+    """Copy the models of a run to the names that models have in every run.
+
+    Raises:
+        TrainingFailed: A copy cannot be written.
+    """
+    for artifact in artifacts:
+        try:
+            content = artifact.path.read_bytes()
+        except OSError as error:
+            message = "copies_failed: a model cannot be read"
+            raise TrainingFailed(message) from error
+        _write(artifact.promised, content, "copies_failed")
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Wait until no other run writes to a folder, and hold it; it is made where it is missing.
+
+    Where it cannot be made or held this does nothing: writing to it says why.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        yield
+        return
+    try:
+        with suppress(OSError):
+            fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
+
+
+def remove_leftovers(folder: Path, artifacts: Sequence[Artifact]) -> None:
+    """Remove the models of earlier runs, and what runs that were killed have left in a folder.
+
+    What cannot be removed stays until the next run. Nothing but what a trainer writes is removed.
+    """
+    listed = {artifact.path.name for artifact in artifacts}
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if _PARTIAL.fullmatch(path.name):
+                shutil.rmtree(path, ignore_errors=True)
+            elif _KEPT.fullmatch(path.name) and path.name not in listed:
+                with suppress(OSError):
+                    path.unlink()
 
 
 def _write(path: Path, content: bytes, failure: str) -> None:

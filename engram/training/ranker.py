@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 
 from engram.training.features import FEATURES, LEAST_ROWS, ranking_features
-from engram.training.manifest import Held, RankingModel
+from engram.training.manifest import Held, RankingModel, file_name
 from engram.training.onnx_models import (
     HELD_OUT,
     LEAST_JUDGED,
@@ -82,7 +82,7 @@ def train_ranker(rows: Sequence[Row], folder: Path, seed: int) -> Artifact | Non
     made = converted(fitted, NAME, len(FEATURES), "int64")
     quality = _quality(made, features[held], labels[held])
     model = RankingModel(
-        file=f"{NAME}.onnx",
+        file=file_name(NAME, made.sha256),
         sha256=made.sha256,
         size_bytes=len(made.content),
         opset=made.opset,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
@@ -18,10 +17,11 @@ from engram.training.sketches import (
     pairs,
     portions,
     products,
+    taken,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -44,7 +44,7 @@ def near_pairs(parts: Sequence[Matrix], least: float = NEAR) -> NDArray[np.int64
         int64[p, 2], p < n: the earlier row and the later one, ascending by the later one.
     """
     first, which = distinct(parts)
-    points = [Points.of(part[first], _AXES) for part in parts]
+    points = [Points.of(taken(part, first), _AXES) for part in parts]
     earlier = np.full(len(first), -1, np.int64)
     for rows in blocks(len(first), ROWS):
         open_columns = np.flatnonzero(earlier < 0)
@@ -64,14 +64,22 @@ def _candidates(
     points: Sequence[Points], rows: NDArray[np.int64], columns: NDArray[np.int64], least: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the pairs of a row and another column that may be near in every part."""
+    first, *others = points
+    wanted = first.may_reach(rows, columns, least)
+    while _many(wanted) and others:
+        wanted &= others.pop(0).may_reach(rows, columns, least)
+    if _many(wanted):
+        for part in points:
+            wanted &= part.block(rows, columns) >= least - ROUNDING
+    row, column = pairs(wanted, rows, columns)
+    for part in others:
+        near = part.pairs_may_reach(row, column, least)
+        row, column = row[near], column[near]
+    return row, column
 
-    def everywhere(near: Callable[[Points], NDArray[np.bool_]]) -> NDArray[np.bool_]:
-        return reduce(np.logical_and, map(near, points))
 
-    wanted = everywhere(lambda part: part.may_reach(rows, columns, least))
-    if np.count_nonzero(wanted) * DENSE > wanted.size:
-        wanted = everywhere(lambda part: part.block(rows, columns) >= least - ROUNDING)
-    return pairs(wanted, rows, columns)
+def _many(wanted: NDArray[np.bool_]) -> bool:
+    return bool(np.count_nonzero(wanted) * DENSE > wanted.size)
 
 
 def _find_first(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
+from engram.errors import EngramError
 from engram.key_files import passphrase_in
 from engram.training.failures import reason
 from engram.training.features import LEAST_ROWS
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from engram.training.rows import Corpus
 
 _MODEL_PACKAGES: Final = ("onnx", "sklearn", "skl2onnx")
+_PLAIN: Final = b"SQLite format 3\0"
 _GOOD_SCORE: Final = 0.5
 _LEAST_SAMPLES: Final = 20
 
@@ -87,13 +89,32 @@ def carry_out(
 
 def _loaded(task: Task) -> Corpus | Error:
     try:
+        key = None if task.key_file is None else passphrase_in(task.key_file)
+    except OSError as error:
+        return Error(f"--key-file: {reason(error)}")
+    except EngramError as error:
+        return Error(reason(error))
+    try:
         # Not at the top: NumPy has no part in the help of the program.
         from engram.training.rows import read_corpus  # noqa: PLC0415
 
-        key = None if task.key_file is None else passphrase_in(task.key_file)
+        if key is not None and _is_plain(task.database):
+            return Error("the database is not encrypted: leave --key-file out")
         return read_corpus(task.database, key, task.agent)
     except Exception as error:  # noqa: BLE001 - whatever it is, the reader gets one line about it
         return Error(reason(error))
+
+
+def _is_plain(database: Path) -> bool:
+    """Return whether a file is a database without encryption; what cannot be read is said later."""
+    try:
+        # Opening a pipe would wait for whoever writes into it.
+        if not database.is_file():
+            return False
+        with database.open("rb") as file:
+            return file.read(len(_PLAIN)) == _PLAIN
+    except OSError:
+        return False
 
 
 class _Run:

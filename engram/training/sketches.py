@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Matrix = NDArray[np.float16] | NDArray[np.float32] | NDArray[np.float64]
+
+_Float = TypeVar("_Float", bound="np.floating[Any]")
 
 AXES: Final = 64
 """How many axes a sketch has. The nearer a pair must be, the fewer it takes to rule one out."""
@@ -76,6 +78,14 @@ class Points:
         within: NDArray[np.bool_] = bounds >= least - ROUNDING
         return within
 
+    def pairs_may_reach(
+        self, left: NDArray[np.int64], right: NDArray[np.int64], least: float
+    ) -> NDArray[np.bool_]:
+        """Tell it of single pairs, bool[p]."""
+        bounds = np.einsum("ij,ij->i", self.sketches[left], self.sketches[right])
+        within: NDArray[np.bool_] = bounds >= least - ROUNDING
+        return within
+
     def block(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return all products of some vectors with others in single precision."""
         left = self.vectors[rows].astype(np.float32, copy=False)
@@ -104,6 +114,11 @@ def pairs(
     row, column = np.divmod(np.flatnonzero(wanted), len(columns))
     others = rows[row] != columns[column]
     return rows[row[others]], columns[column[others]]
+
+
+def taken(vectors: NDArray[_Float], rows: NDArray[np.int64]) -> NDArray[_Float]:
+    """Return some rows, in their order, of a matrix; without a copy where these are all."""
+    return vectors if len(rows) == len(vectors) else vectors[rows]
 
 
 def blocks(count: int, size: int) -> Iterator[NDArray[np.int64]]:

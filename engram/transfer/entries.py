@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from engram import arguments, entries
 from engram.errors import InvalidArgument
+from engram.storage.lifecycle import FORGET, INVALIDATE, RESTORE, STATUS
 from engram.storage.merged_tags import ADDED
 from engram.storage.observations import Payload
 from engram.transfer.rows import memory_id
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from engram.storage import Record
 
 
-_ACTIONS = (entries.FORGET, entries.INVALIDATE, entries.RESTORE)
+_ACTIONS = (FORGET, INVALIDATE, RESTORE)
 _GIVEN = ("created_at", "updated_at", "last_used_at")
 _LATEST = 2**62
 
@@ -82,10 +83,10 @@ def check_change(record: Record, where: str) -> None:
     """
     place, action = f"{where}.action", record["action"]
     arguments.label(record["memory"], f"{where}.memory", entries.LONGEST_LABEL)
-    if action.startswith(entries.STATUS):
-        entries.status(action.removeprefix(entries.STATUS), place)
+    if action.startswith(STATUS):
+        entries.status(action.removeprefix(STATUS), place)
     elif action not in _ACTIONS:
-        message = f"{place} must be one of {', '.join(_ACTIONS)}, or {entries.STATUS!r} and one"
+        message = f"{place} must be one of {', '.join(_ACTIONS)}, or {STATUS!r} and one"
         raise InvalidArgument(message)
     entries.reason(record.get("reason"), f"{where}.reason")
     _check_clock(record, "at", where)

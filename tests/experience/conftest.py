@@ -10,7 +10,7 @@ import pytest
 from fake_trainer import FakeTrainer
 from stand_ins import WordEmbedder
 
-from engram.experience import ExperienceMemory
+from engram.experience import ExperienceMemory, Generated
 
 
 @pytest.fixture
@@ -37,3 +37,13 @@ def experiences(opened) -> ExperienceMemory:
 def fake(tmp_path: Path) -> FakeTrainer:
     (tmp_path / "bin").mkdir()
     return FakeTrainer(tmp_path / "bin")
+
+
+@pytest.fixture
+def run(experiences: ExperienceMemory, tmp_path: Path) -> Callable[..., Generated]:
+    """Train the test's store."""
+
+    def generate(trainer: str, **options: object) -> Generated:
+        return experiences.generate(tmp_path / "models", trainer=trainer, **options)
+
+    return generate

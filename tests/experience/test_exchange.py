@@ -170,14 +170,14 @@ def test_what_is_no_record_is_refused(experiences):
     assert experiences.status().episodes == 0
 
 
-def test_an_insight_rests_on_the_sources_that_are_there(experiences, opened):
+def test_an_insight_rests_on_its_sources_also_where_they_are_not_there(experiences, opened):
     stored = experiences.store("a", "b", "c").id
     insight = replace(
         PLAIN, id="i", memory_type="insight", source_ids=f"later, {stored},gone,later"
     )
     plain = replace(insight, id="p", memory_type="pattern")
     experiences.import_experiences([insight, plain, replace(PLAIN, id="later")])
-    assert Engram.get(experiences, "i").summary_of == ["later", stored]
+    assert Engram.get(experiences, "i").summary_of == ["later", stored, "gone"]
     assert Engram.get(experiences, "p").summary_of == []
     assert experiences.get("i").source_ids == insight.source_ids
 

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import selectors
+import signal
+import subprocess
+import sys
 import threading
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from fake_trainer import COMPLETE, PROGRESS, insight
 from stand_ins import WordEmbedder
 
-from engram import Engram
-from engram.errors import InvalidArgument, TimedOut, TrainerFailed, TrainerReplyError
-from engram.experience import ExperienceMemory, Generated
-
-
-@pytest.fixture
-def experiences(path, clock):
-    with ExperienceMemory(path, embedder=WordEmbedder(), clock=clock) as memory:
-        yield memory
-
-
-@pytest.fixture
-def run(experiences, tmp_path):
-    def generate(trainer: str, **options):
-        return experiences.generate(tmp_path / "models", trainer=trainer, **options)
-
-    return generate
+from engram.errors import InvalidArgument, StoreFull, TimedOut, TrainerFailed, TrainerReplyError
+from engram.experience import ExperienceMemory, ImportedExperience
+from engram.storage.projects import FACT
 
 
 def ids(memory: ExperienceMemory) -> list[str]:
@@ -78,22 +70,66 @@ def test_bytes_that_are_not_utf8_void_the_run(experiences, fake, run):
 
 
 @pytest.mark.parametrize(
-    "bad",
-    [insight("new", insight_type="odd"), insight(""), insight("x" * 201)],
-    ids=["type", "no id", "long id"],
+    ("bad", "reason"),
+    [
+        (insight("new", insight_type="odd"), "insight_type must be one of"),
+        (insight(""), "id must have 1 to"),
+        (insight("é" * 51), "id must have 1 to 100 bytes"),
+        (insight(f"{FACT}1"), "id must not begin with"),
+        (insight("fine"), "two insights have one id"),
+        *(
+            (insight("new", **{part: "é" * 5001}), f"{part} exceeds maximum length")
+            for part in ("context", "action", "result")
+        ),
+    ],
 )
-def test_an_insight_that_cannot_be_kept_leaves_the_old_ones(experiences, fake, run, bad):
+def test_an_insight_that_cannot_be_kept_leaves_the_old_ones(experiences, fake, run, bad, reason):
     run(fake.says(insight("old"), COMPLETE))
-    with pytest.raises(TrainerReplyError):
-        run(fake.says(insight("fine"), bad, COMPLETE))
+    with pytest.raises(TrainerReplyError, match=f"^line 3: {reason}"):
+        run(fake.says(insight("fine"), "", bad, COMPLETE))
     assert ids(experiences) == ["old"]
 
 
-def test_two_insights_with_one_id_leave_the_old_ones(experiences, fake, run):
-    run(fake.says(insight("old"), COMPLETE))
-    with pytest.raises(TrainerReplyError, match="one id"):
-        run(fake.says(insight("i"), insight("i"), COMPLETE))
-    assert ids(experiences) == ["old"]
+def test_the_largest_insight_that_is_kept_can_be_imported(experiences, opened, fake, run, tmp_path):
+    largest = "é" * 5000
+    run(fake.says(insight("é" * 50, largest, action=largest, result=largest), COMPLETE))
+    [one] = experiences.export()
+    other = opened(path=tmp_path / "other.db")
+    record = ImportedExperience(
+        **{field.name: getattr(one, field.name) for field in fields(ImportedExperience)}
+    )
+    assert other.import_experiences([record]).imported == 1
+    assert other.export()[0].result == largest
+
+
+def test_a_size_beyond_any_file_is_no_message(experiences, fake, run):
+    artifact = {"type": "artifact", "path": "/x", "size_bytes": 2**63}
+    with pytest.raises(TrainerReplyError, match=r"^line 1: not one of"):
+        run(fake.says(artifact, COMPLETE))
+    assert experiences.training_runs()[0].failure == "trainer_reply"
+    run(fake.says({**artifact, "size_bytes": 2**63 - 1}, COMPLETE))
+    assert experiences.training_runs()[0].artifacts == [("/x", 2**63 - 1, None)]
+
+
+def test_insights_that_cannot_be_embedded_are_kept_and_the_log_says_why(
+    experiences, fake, run, monkeypatch, caplog
+):
+    def full(*_):
+        raise StoreFull("secret")  # noqa: EM101
+
+    monkeypatch.setattr(experiences, "embed_waiting", full)
+    assert run(fake.says(insight("i1"), COMPLETE)).generated == 1
+    assert caplog.messages == ["texts were not embedded: StoreFull"]
+
+
+def test_what_nobody_foresaw_is_a_failed_run_too(experiences, fake, run, monkeypatch):
+    def fails(*_):
+        raise MemoryError
+
+    monkeypatch.setattr("engram.experience.trainer.decode", fails)
+    with pytest.raises(MemoryError):
+        run(fake.says(COMPLETE))
+    assert experiences.training_runs()[0].failure == "MemoryError"
 
 
 def test_an_insight_does_not_take_the_id_of_another_memory(experiences, fake, run):
@@ -108,57 +144,6 @@ def test_a_run_without_insights_keeps_the_earlier_ones(experiences, fake, run):
     run(fake.says(insight("old"), COMPLETE))
     done = run(fake.does(""))
     assert (done.generated, done.messages_parsed, ids(experiences)) == (0, 0, ["old"])
-
-
-def test_another_run_takes_the_place_of_the_earlier_one(experiences, fake, run):
-    run(fake.says(insight("a"), insight("b"), COMPLETE))
-    run(fake.says(insight("c"), COMPLETE))
-    assert ids(experiences) == ["c"]
-
-
-def test_stored_and_imported_insights_stay(experiences, fake, run):
-    mine = experiences.store("my", "own", "insight", memory_type="insight").id
-    run(fake.says(insight("a"), COMPLETE))
-    run(fake.says(insight("b"), COMPLETE))
-    assert ids(experiences) == [mine, "b"]
-
-
-def test_an_insight_that_comes_again_keeps_its_score_and_use(experiences, fake, run):
-    run(fake.says(insight("a"), COMPLETE))
-    experiences.search("insight")
-    experiences.judge("a", score=0.9)
-    run(fake.says(insight("a"), COMPLETE))
-    assert experiences.get("a").score == 0.9
-    run(fake.says(insight("a", "another text"), COMPLETE))
-    [kept] = experiences.insights()
-    assert (kept.context, kept.score) == ("another text", 0.9)
-    assert experiences.search("another text").hits[0].id == "a"
-
-
-def test_an_insight_that_is_gone_is_erased_unless_it_was_judged(experiences, path, fake, run):
-    run(fake.says(insight("judged"), insight("other"), COMPLETE))
-    experiences.judge("judged", score=0.9)
-    run(fake.says(insight("new"), COMPLETE))
-    assert ids(experiences) == ["new"]
-    assert {hit.id for hit in experiences.search("insight").hits} == {"new"}
-    run(fake.says(insight("judged"), COMPLETE))
-    [back] = experiences.insights()
-    assert (back.id, back.score) == ("judged", 0.9)
-
-
-def test_generating_works_after_an_insight_was_shown(experiences, fake, run):
-    run(fake.says(insight("a"), COMPLETE))
-    assert experiences.search("an insight").hits
-    run(fake.says(insight("b"), COMPLETE))
-    assert ids(experiences) == ["b"]
-
-
-def test_erasing_a_source_erases_what_was_drawn_from_it(experiences, path, fake, run):
-    source = experiences.store("context", "action", "result").id
-    run(fake.says(insight("a", source_ids=source), insight("b"), COMPLETE))
-    with Engram(path, embedder=WordEmbedder()) as memory:
-        memory.forget(source)
-    assert ids(experiences) == ["b"]
 
 
 def test_what_it_says_beside_insights_is_kept(experiences, fake, run, tmp_path):
@@ -228,8 +213,8 @@ def test_a_trainer_is_found_on_the_path(fake, run, monkeypatch):
 
 
 def test_a_trainer_in_a_home_is_found(fake, run, monkeypatch):
-    monkeypatch.setenv("HOME", str(Path(fake.says()).parent))
-    assert run(f"~/{Path(fake.says()).name}") == Generated(0, 0)
+    monkeypatch.setenv("HOME", str(fake.file.parent))
+    assert run(f"~/{Path(fake.says()).name}").messages_parsed == 0
 
 
 def test_a_trainer_that_takes_too_long_is_killed_with_its_children(
@@ -261,7 +246,13 @@ def test_a_trainer_reads_nothing_from_this_process(fake, run):
     assert run(fake.says(COMPLETE, after="assert sys.stdin.read() == ''")).messages_parsed == 1
 
 
-def test_a_second_trainer_is_refused_while_one_runs(experiences, fake, run, tmp_path):
+@pytest.mark.parametrize("where", ["same", "other", "link"])
+def test_a_second_trainer_is_refused_while_one_runs(
+    experiences, opened, path, fake, run, tmp_path, where
+):
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    second = experiences if where == "same" else opened(path=link if where == "link" else path)
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     first = fake.says(COMPLETE, after=f"open({str(gate)!r}).read()")
@@ -270,9 +261,93 @@ def test_a_second_trainer_is_refused_while_one_runs(experiences, fake, run, tmp_
     thread.start()
     # Opening it waits for the trainer, which opens it too.
     with gate.open("w"), pytest.raises(TrainerFailed, match="already"):
-        run(first)
+        second.generate(tmp_path / "other models", trainer=first)
     thread.join()
     assert results
+    assert second.training_runs()[0].failure is None
+
+
+def test_a_trainer_whose_owner_was_killed_still_counts(path, fake, run, tmp_path):
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    waiting = fake.says(COMPLETE, after=f"open({str(gate)!r}).read()")
+    code = (
+        "from engram.embedding import DeterministicEmbedder\n"
+        "from engram.experience import ExperienceMemory\n"
+        f"memory = ExperienceMemory({str(path)!r}, embedder=DeterministicEmbedder())\n"
+        f"memory.generate({str(tmp_path)!r}, trainer={waiting!r})\n"
+    )
+    owner = subprocess.Popen([sys.executable, "-c", code])
+    # Opening it waits for the trainer, which opens it too.
+    with gate.open("w"):
+        os.kill(owner.pid, signal.SIGKILL)
+        owner.wait()
+        trainer = fake.says(insight("i1"), COMPLETE)
+        with pytest.raises(TrainerFailed, match="already"):
+            run(trainer)
+    with (tmp_path / f"{path.name}-training").open() as lock:
+        # Waits until the trainer is gone.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    assert run(trainer).generated == 1
+
+
+def test_what_a_trainer_leaves_behind_does_not_keep_the_next_one_out(fake, run, tmp_path):
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    with_child = fake.says(
+        COMPLETE,
+        after=f"""
+reading, writing = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    os.close(writing)
+    open({str(gate)!r}).read()
+else:
+    os.close(writing)
+    os.read(reading, 1)
+""",
+    )
+    assert run(with_child).messages_parsed == 1
+    with gate.open("w"):
+        assert run(fake.says(COMPLETE)).messages_parsed == 1
+
+
+def test_where_no_lock_can_be_there_is_no_training(path, fake, run):
+    path.with_name(f"{path.name}-training").mkdir()
+    with pytest.raises(TrainerFailed, match="lock"):
+        run(fake.says(COMPLETE))
+
+
+def test_its_last_words_are_read_whenever_they_come(experiences, fake, run, monkeypatch):
+    looks = []
+
+    class Late(selectors.DefaultSelector):
+        """Looks, finds nothing, and is told of it only when the trainer has ended."""
+
+        def select(self, timeout=None):
+            looks.append(timeout)
+            if len(looks) > 1:
+                return super().select(timeout)
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+            return []
+
+    monkeypatch.setattr(selectors, "DefaultSelector", Late)
+    done = run(fake.says(insight("a"), insight("b"), COMPLETE))
+    assert (done.generated, done.messages_parsed) == (2, 3)
+
+
+def test_an_artifact_that_is_no_file_has_no_digest(experiences, fake, run, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    large = tmp_path / "large"
+    large.touch()
+    os.truncate(large, 2**24 + 1)
+    paths = [str(tmp_path / "pipe"), str(large), str(tmp_path), "a\0b"]
+    run(
+        fake.says(
+            *({"type": "artifact", "path": path, "size_bytes": 1} for path in paths), COMPLETE
+        )
+    )
+    assert experiences.training_runs()[0].artifacts == [(path, 1, None) for path in paths]
 
 
 def test_closing_ends_the_trainer(path, clock, fake, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 
@@ -13,7 +14,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from engram.experience.models import MODES, TrainedModels, factors
 from engram.training.classifier import train_classifier
 from engram.training.features import classified_text, digest, tokens
-from engram.training.manifest import MAX_MANIFEST_BYTES
+from engram.training.manifest import MAX_MANIFEST_BYTES, file_name
 from engram.training.onnx_models import write_manifest
 from engram.training.ranker import train_ranker
 
@@ -81,12 +82,13 @@ def test_models_that_did_not_pass_say_nothing(tmp_path):
     assert silent(TrainedModels(tmp_path))
 
 
-@pytest.mark.parametrize("name", ["mode_classifier.onnx", "ranking_model.onnx"])
+@pytest.mark.parametrize("name", ["mode_classifier", "ranking_model"])
 @pytest.mark.parametrize("part", [0.0, 0.3, 0.99])
 def test_a_flipped_byte_silences_that_model_alone(folder, name, part, caplog):
-    content = bytearray((folder / name).read_bytes())
+    [file] = folder.glob(f"{name}-*.onnx")
+    content = bytearray(file.read_bytes())
     content[int(part * len(content))] ^= 1
-    (folder / name).write_bytes(content)
+    file.write_bytes(content)
     models = TrainedModels(folder)
     assert (models.mode_of(WORDS["bugfix"]) is None) == name.startswith("mode")
     assert (models.weights(FEATURES) is None) == name.startswith("ranking")
@@ -96,8 +98,10 @@ def test_a_flipped_byte_silences_that_model_alone(folder, name, part, caplog):
 def test_a_model_with_the_right_checksum_but_another_shape_is_ignored(folder):
     said = json.loads((folder / "manifest.json").read_bytes())
     classifier, ranker = said["models"]
-    (folder / ranker["file"]).write_bytes((folder / classifier["file"]).read_bytes())
+    content = (folder / classifier["file"]).read_bytes()
     ranker["sha256"] = classifier["sha256"]
+    ranker["file"] = file_name(ranker["name"], ranker["sha256"])
+    (folder / ranker["file"]).write_bytes(content)
     classifier["vocabulary"].append("0" * 16)
     classifier["idf"].append(1.0)
     (folder / "manifest.json").write_text(json.dumps(said))
@@ -105,12 +109,12 @@ def test_a_model_with_the_right_checksum_but_another_shape_is_ignored(folder):
 
 
 def test_what_is_no_model_is_ignored_whatever_its_checksum(folder):
-    import hashlib
-
+    digest_of_it = hashlib.sha256(b"no model").hexdigest()
     said = json.loads((folder / "manifest.json").read_bytes())
     for model in said["models"]:
+        model["sha256"] = digest_of_it
+        model["file"] = file_name(model["name"], digest_of_it)
         (folder / model["file"]).write_bytes(b"no model")
-        model["sha256"] = hashlib.sha256(b"no model").hexdigest()
     (folder / "manifest.json").write_text(json.dumps(said))
     assert silent(TrainedModels(folder))
 
@@ -121,8 +125,10 @@ def test_a_broken_manifest_is_ignored(folder, content):
     assert silent(TrainedModels(folder))
 
 
-@pytest.mark.parametrize("name", ["manifest.json", "ranking_model.onnx"])
-def test_a_pipe_or_a_folder_is_ignored_without_waiting(folder, name):
+@pytest.mark.parametrize("which", ["manifest.json", "ranking_model-*.onnx"])
+def test_a_pipe_or_a_folder_is_ignored_without_waiting(folder, which):
+    [file] = folder.glob(which)
+    name = file.name
     for make in (os.mkfifo, os.mkdir):
         (folder / name).unlink()
         make(folder / name)
@@ -133,7 +139,8 @@ def test_a_pipe_or_a_folder_is_ignored_without_waiting(folder, name):
 
 
 def test_a_file_too_large_is_ignored(folder):
-    with (folder / "ranking_model.onnx").open("ab") as file:
+    [model] = folder.glob("ranking_model-*.onnx")
+    with model.open("ab") as file:
         file.truncate(1 << 30)
     assert TrainedModels(folder).weights(FEATURES) is None
 

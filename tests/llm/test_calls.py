@@ -19,7 +19,7 @@ from engram.llm import (
     OpenAIAdapter,
     QwenAdapter,
 )
-from engram.models import Experience
+from engram.storage.triplets import Experience
 
 FACT = {"subject": "Ada", "predicate": "lives in", "object": "Paris", "confidence": 0.9}
 FOUND = {**FACT, "sources": [1]}

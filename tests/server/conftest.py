@@ -77,3 +77,9 @@ def trainer(tmp_path: Path) -> Callable[[str], str]:
         return str(file)
 
     return made
+
+
+@pytest.fixture
+def idle(tmp_path: Path) -> Server:
+    """A project whose server is not running yet."""
+    return Server(tmp_path)

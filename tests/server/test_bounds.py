@@ -10,13 +10,20 @@ import select
 import socket
 import struct
 import termios
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from socket_server import Peer, open_files, request, until
+import pytest
+from socket_server import PATIENCE, Peer, open_files, request, until
 
-NO_ROOM = "[4000] invalid json: there is no room for a line so long"
+from engram.server import frames
+
+NO_ROOM = "[4000] invalid json: there is no room for a line so long now: send it later"
+TOO_LONG = "[4000] invalid json: the line has more than 300000 bytes"
+STALLED = "[4000] invalid json: the rest of the line did not come in time"
+UNREAD = "[6006] socket error: the line was not read in time; nothing was done"
 CROWDED = "[6006] socket error: it was carried out, but clients leave too many long replies unread"
 
 
@@ -46,6 +53,7 @@ def test_lines_that_never_end_have_bounded_room_together(serve, place):
         with Peer(place) as peer:
             until(lambda: peer.ask("echo")["ok"] and not any(map(unread, hoarders)))
             assert peer.ask("echo", "y" * 290_000, "")["error"]["message"] == NO_ROOM
+            assert peer.ask("echo", "y" * 400_000, "")["error"]["message"] == TOO_LONG
             assert peer.ask("echo", "y" * 60_000)["ok"]
             for hoarder in hoarders:
                 hoarder.send(b'"\n')
@@ -53,6 +61,85 @@ def test_lines_that_never_end_have_bounded_room_together(serve, place):
                 assert said == "[4000] invalid json: a request is an object"
                 assert hoarder.ask("echo", 1)["ok"]
             assert peer.ask("echo", "y" * 290_000)["ok"]
+
+
+def test_a_large_line_that_stalls_loses_its_room(serve, place):
+    serve(max_line_bytes=300_000, request_seconds=0.2)
+    with ExitStack() as stack:
+        hoarders = [stack.enter_context(Peer(place)) for _ in range(4)]
+        small = stack.enter_context(Peer(place))
+        small.send(b"{")
+        for hoarder in hoarders:
+            hoarder.send(request("echo", "x" * 200_000, "slow")[:-2])
+        for hoarder in hoarders:
+            reply = hoarder.reply()
+            assert (reply["id"], reply["error"]["message"]) == ("slow", STALLED)
+            assert hoarder.rest() == b""
+        with Peer(place) as peer:
+            assert peer.ask("echo", "y" * 290_000)["ok"]
+        small.send(request("echo", 1)[1:])  # is in nobody's way
+        assert small.reply()["ok"]
+
+
+def test_a_large_line_that_trickles_loses_its_room(serve, place, monkeypatch):
+    monkeypatch.setattr("engram.server.limits._SLOWEST", 2**40)
+    serve(request_seconds=0.2)
+    with Peer(place) as slow, Peer(place) as other:
+        slow.send(b"x" * 100_000)
+        with suppress(OSError):
+            while not is_cut_off(slow):
+                slow.send(b"x")
+                assert other.ask("echo", 1)["ok"]
+        assert slow.reply()["error"]["message"] == STALLED
+
+
+def test_reading_a_large_line_needs_no_thread_of_requests(serve, place, methods):
+    serve(request_seconds=0.3, workers=1)
+    with Peer(place) as busy, Peer(place) as peer:
+        busy.send(request("hold"))
+        assert methods.entered.acquire(timeout=PATIENCE)
+        peer.send(b"x" * 100_000 + b"\n")
+        assert peer.reply()["error"]["code"] == 4000
+
+
+@pytest.fixture
+def unread_until(monkeypatch):
+    """Reading a large line waits for this event."""
+    go_on, decode = threading.Event(), frames.decode
+
+    def held(line: bytearray) -> frames.Request:
+        assert len(line) < 100_000 or go_on.wait(PATIENCE)
+        return decode(line)
+
+    monkeypatch.setattr(frames, "decode", held)
+    yield go_on
+    go_on.set()
+
+
+def test_reading_large_lines_keeps_no_request_waiting(serve, place, unread_until):
+    serve(request_seconds=0.1, workers=1)
+    with ExitStack() as stack:
+        large = [stack.enter_context(Peer(place)) for _ in range(3)]
+        for peer in large:
+            peer.send(request("echo", "x" * 100_000))
+        with Peer(place) as other:
+            for _ in range(3):
+                assert other.ask("echo", 1)["ok"]
+        unread_until.set()
+        # Not the time of a short request is what reading may take.
+        assert all(peer.reply()["ok"] for peer in large)
+
+
+def test_a_line_that_takes_too_long_to_read_is_not_carried_out(serve, place, methods, unread_until):
+    serve(long_seconds=0.05)
+    with Peer(place) as peer:
+        assert peer.ask("echo", "x" * 100_000, 'a"\n')["error"]["message"] == UNREAD
+        peer.send(b'{"method":"echo","id":"later","params":"' + b"x" * 100_000 + b'"}\n')
+        reply = peer.reply()
+        assert (reply["id"], reply["error"]["message"]) == ("", UNREAD)
+        unread_until.set()
+        assert peer.ask("echo", 1)["ok"]
+    assert methods.carried_out == [1]
 
 
 def test_a_client_that_reads_nothing_is_cut_off_and_harms_nobody(serve, place):
@@ -76,7 +163,7 @@ def test_a_client_that_reads_slowly_gets_all(serve, place):
 
 
 def test_a_client_that_reads_next_to_nothing_is_cut_off(serve, place, monkeypatch):
-    monkeypatch.setattr("engram.server.listener._SLOWEST", 2**40)
+    monkeypatch.setattr("engram.server.limits._SLOWEST", 2**40)
     serve(request_seconds=0.2)
     with Peer(place) as slow, Peer(place) as other:
         slow.send(request("large", {"size": 5_000_000}))
@@ -117,6 +204,26 @@ def test_more_clients_than_allowed_are_disconnected(serve, place):
             assert fourth.rest() == b""
         peers.pop().close()
         until(lambda: peers[0].ask("echo", 1)["ok"] and is_answered(place))
+
+
+def test_clients_that_are_gone_keep_no_others_out(serve, place, methods, monkeypatch):
+    asked, go_on = threading.Event(), threading.Event()
+
+    def busy(method: str, params: object) -> bool:
+        asked.set()
+        return not go_on.wait(PATIENCE)  # the loop itself waits
+
+    monkeypatch.setattr(methods, "is_long", busy)
+    serve(max_connections=5)
+    with Peer(place) as before:
+        before.send(request("echo", 1))
+        assert asked.wait(PATIENCE)
+        for _ in range(200):
+            Peer(place).close()
+        with Peer(place) as honest:
+            go_on.set()
+            assert honest.ask("echo", 2)["ok"]
+        assert before.reply()["ok"]
 
 
 def is_answered(place: Path) -> bool:

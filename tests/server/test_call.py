@@ -67,11 +67,40 @@ def test_failures_have_their_number(shared):
     assert "is it running?" in done.stderr
 
 
-@pytest.mark.parametrize("given", ["{", "[]", "5", "null", "[" * 10_000])
+NO_OBJECTS = [
+    "{",
+    "[]",
+    "5",
+    "null",
+    "[" * 10_000,
+    '{"a":' + "[" * 127 + "]" * 127 + "}",
+    '{"query":NaN}',
+    '{"query":-Infinity}',
+    '{"query":1e999}',
+    '{"query":"a","query":"b"}',
+    '{"query":' + "1" * 5000 + "}",
+    "\udcff",
+]
+
+
+@pytest.mark.parametrize("given", NO_OBJECTS, ids=range(len(NO_OBJECTS)))
 def test_parameters_are_an_object(shared, given):
-    done = call(shared, "call", "memory_status", "-", given=given)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "PARAMS must be a JSON object" in done.stderr
+    for arguments in (
+        ("call", "memory_search", given),
+        ("call", "memory_search", given, "--json"),
+    ):
+        done = call(shared, *arguments)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "PARAMS must be a JSON object" in done.stderr
+    error = json.loads(done.stderr)["error"]
+    assert "PARAMS must be a JSON object" in error["message"]
+
+
+def test_parameters_of_stdin_are_an_object(shared):
+    for given in ("{", '{"query":NaN}', '{"query":"a","query":"b"}'):
+        done = call(shared, "call", "memory_search", "-", given=given)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "PARAMS must be a JSON object" in done.stderr
 
 
 def test_a_file_of_settings(shared, tmp_path):
@@ -86,3 +115,15 @@ def test_a_file_of_settings(shared, tmp_path):
         done = call(shared, *arguments)
         assert done.returncode == 1
         assert "[6022] invalid configuration: server.workers" in done.stderr
+
+
+def test_a_file_of_settings_without_a_name_is_missing(shared):
+    for arguments in (
+        ("--config", "", "call", "memory_status"),
+        ("call", "memory_status", "--config", ""),
+        ("--config", "", "server"),
+        ("server", "--config", ""),
+    ):
+        done = call(shared, *arguments)
+        assert done.returncode == 1
+        assert "[6001] config not found" in done.stderr

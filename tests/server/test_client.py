@@ -236,6 +236,14 @@ def test_the_answer_to_an_oversized_line_has_no_id(place, methods):
         assert client.call("echo", n=1) == {"n": 1}
 
 
+def test_what_nests_too_deep_is_refused_before_it_is_sent(place):
+    deep: list = []
+    for _ in range(100_000):
+        deep = [deep]
+    with SocketClient(place) as client, pytest.raises(ValueError, match="nests too deep"):
+        client.call("echo", value=deep)
+
+
 def test_without_a_server(place):
     with SocketClient(place) as client, pytest.raises(ProcessLost, match="engram server"):
         client.memory_status()

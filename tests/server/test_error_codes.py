@@ -1,11 +1,11 @@
 """The numbers of failures: those that requests can cause, each caused, and nothing quoted.
 
 Start-up has its own: 6001 and 6002 in `test_settings`, 6003, 6012, 6016, 6017, 6020 and 6022 in
-`test_methods_about` and there, 6006 with the tests of the listener. 1001 is here, 1000 and 2002
-need a damaged disk or a language model, 2001 and 6018 to 6019 are with the methods that cause
-them. Of the reference server's numbers these are never sent: 2000, 3000 and 5000; 1003, 1004; 2003
-to 2007, for a text that cannot be embedded is kept; 3001 to 3003, for an index is made anew; 4001
-to 4003; 5001 to 5005; 6004, 6005, 6009 and 6021.
+`test_methods_about`, `test_migrating` and there, 6006 with the tests of the listener. 1001 is here,
+1000 and 2002 need a damaged disk or a language model, 2001 and 6018 to 6019 are with the methods
+that cause them. Of the reference server's numbers these are never sent: 2000, 3000 and 5000; 1003,
+1004; 2003 to 2007, for a text that cannot be embedded is kept; 3001 to 3003, for an index is made
+anew; 4001 to 4003; 5001 to 5005; 6004, 6005, 6009 and 6021.
 """
 
 from __future__ import annotations

@@ -7,53 +7,22 @@ import signal
 import socket
 import stat
 import subprocess
-import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 
 import pytest
-from engram_server import COMMAND, Server, texts
+from engram_server import COMMAND, Server, ended, texts
 from socket_server import PATIENCE, Peer, request, until
 
+from engram.server.place import _draft, bound, claimed
+
 RUNNING = "[6006] socket error: a server is already running"
-IMPATIENT = """
-import engram.server.process as process
-process._GRACE = process._CLOSING = 0.2
-"""
-SERVER = """
-from engram.cli import main
-main(["server"])
-"""
-STAND_IN = f"""
-import sys
-from pathlib import Path
-sys.path.append({str(Path(__file__).parents[1])!r})
-from socket_server import StandIn
-from engram.server.limits import Limits
-from engram.server.sections import Process, Trainer
-process.run(Path(sys.argv[1]), Limits.of(Process(), Trainer()), StandIn)
-"""
 
 
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.lstat().st_mode)
-
-
-def ended(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> tuple[str, str]:
-    """Send a signal; what the process said until it ended in good order."""
-    process.send_signal(number)
-    out, err = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0, err
-    return out, err
-
-
-@pytest.fixture
-def idle(tmp_path: Path) -> Server:
-    """A project whose server is not running yet."""
-    return Server(tmp_path)
 
 
 def test_what_it_makes_is_for_its_user_only(start, tmp_path):
@@ -70,16 +39,6 @@ def test_what_it_makes_is_for_its_user_only(start, tmp_path):
         "e.sock.lock": 0o600,
     }
     assert {mode(file) for file in server.store.parent.glob("engram.db*")} == {0o600}
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_ends_in_good_order(idle, number):
-    process = idle.run()
-    with Peer(idle.socket) as peer:
-        assert peer.ask("memory_store", texts(1))["ok"]
-        assert ended(process, number) == ("", "engram: ready\n")
-        assert peer.rest() == b""
-    assert not idle.socket.exists()
 
 
 def test_a_second_server_is_refused_and_the_first_goes_on(server):
@@ -214,126 +173,25 @@ def test_a_reader_of_its_messages_may_vanish(idle):
     assert process.wait(PATIENCE) == 0
 
 
-@contextmanager
-def impatient(server: Server, program: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
-    """A server that waits for next to nothing when it is to end."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", IMPATIENT + program, str(server.socket)],
-        cwd=server.root,
-        env=server.environment() | variables,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert process.stderr.readline() == "engram: ready\n"
-        yield process
-        process.terminate()
-        assert process.wait(PATIENCE) == 0
-        assert not server.socket.exists()
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def test_a_trainer_ends_with_the_server(idle, tmp_path, trainer):
-    alive = tmp_path / "alive"
-    os.mkfifo(alive)
-    program = trainer(
-        f"said = open({str(alive)!r}, 'w')\nsaid.write('.')\nsaid.flush()\ntime.sleep(999)"
-    )
+def test_sockets_of_one_folder_are_made_apart(tmp_path):
+    # The last one is as long as it may be.
+    folder = tmp_path / "f"
+    folder.mkdir()
+    names = ["s1", "s2", "s", "s~", "t", "x" * (103 - len(os.fsencode(folder)) - 1)]
     with ExitStack() as stack:
-        with impatient(idle, SERVER, ENGRAM_TRAINER_BINARY=program):
-            peer = stack.enter_context(Peer(idle.socket))
-            peer.send(request("memory_train_generate"))
-            said = stack.enter_context(alive.open())
-            assert said.read(1) == "."
-        assert said.read() == ""  # nobody has it open any more
-        assert peer.rest() == b""
-
-
-def test_work_that_never_ends_does_not_keep_the_process(idle):
-    with ExitStack() as stack:
-        with impatient(idle, STAND_IN):
-            busy = stack.enter_context(Peer(idle.socket))
-            busy.send(request("hold"))
-            with Peer(idle.socket) as other:
-                assert other.ask("echo", 1)["ok"]
-        assert busy.rest() == b""
-
-
-ON_THE_WAY = """
-import os, signal
-from contextlib import contextmanager
-from pathlib import Path
-
-import engram.server.service
-from engram.cli import main
-
-bound, Service = process.bound, engram.server.service.Service
-
-def signalled(phase):
-    if phase == sys.argv[2]:
-        os.kill(os.getpid(), int(sys.argv[3]))
-
-@contextmanager
-def telling(path):
-    with bound(path) as listening:
-        assert path.exists()
-        signalled("bound")
-        yield listening
-
-class Telling(Service):
-    def __init__(self, settings):
-        signalled("opening")
-        super().__init__(settings)
-
-    def close(self):
-        assert not Path(sys.argv[1]).exists()
-        signalled("closing")
-        super().close()
-
-process.bound, engram.server.service.Service = telling, Telling
-main(["server"])
-"""
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("phase", ["opening", "bound", "closing"])
-def test_a_signal_on_the_way_ends_it_in_good_order(idle, phase, number):
-    program = "import sys\nimport engram.server.process as process\n" + ON_THE_WAY
-    process = subprocess.Popen(
-        [sys.executable, "-c", program, str(idle.socket), phase, str(int(number))],
-        cwd=idle.root,
-        env=idle.environment(),
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        if phase == "closing":
-            assert process.stderr.readline() == "engram: ready\n"
-            process.terminate()
-        err = process.communicate(timeout=PATIENCE)[1]
-        assert (process.returncode, err.replace("engram: ready\n", "")) == (0, "")
-    finally:
-        process.kill()
-        process.communicate()
-    assert not idle.socket.exists()
-    with idle:
-        assert idle.ask("memory_status")["memory_count"] == 0
-
-
-def test_further_signals_change_nothing(idle):
-    process = idle.run()
-    process.send_signal(signal.SIGINT)
-
-    def is_over() -> bool:
-        process.send_signal(signal.SIGINT)
-        process.send_signal(signal.SIGTERM)
-        return process.poll() is not None
-
-    until(is_over)
-    assert (process.returncode, *process.communicate()) == (0, "", "engram: ready\n")
-    assert not idle.socket.exists()
+        drafts = [_draft(folder / name) for name in names]
+        assert len({*drafts, *(folder / name for name in names)}) == 2 * len(names)
+        for draft in drafts:  # all are being made at the same time
+            making = stack.enter_context(socket.socket(socket.AF_UNIX))
+            making.bind(str(draft))
+            making.listen()
+            assert len(os.fsencode(draft)) <= 103
+        for name in names:
+            other = drafts[names.index(name)]
+            other.unlink()
+            stack.enter_context(claimed(folder / name))
+            stack.enter_context(bound(folder / name))
+            Peer(folder / name).close()
 
 
 FAMILIES = {

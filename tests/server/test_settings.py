@@ -315,6 +315,42 @@ def test_files_that_cannot_be_read_are_named_as_such(home, root, tmp_path):
         assert refused(load, at, root, place)[0] == 6002
 
 
+@pytest.mark.parametrize("kind", ["folder", "pipe", "dangling link", "loop", "device"])
+def test_what_is_no_file_of_settings_is_not_passed_over(home, root, kind):
+    at = {"HOME": str(home)}
+    for folder in (home, root):
+        place = folder / ".engram/engram.toml"
+        match kind:
+            case "folder":
+                place.mkdir()
+            case "pipe":
+                os.mkfifo(place)
+            case "dangling link":
+                place.symlink_to("nowhere")
+            case "loop":
+                place.symlink_to(place)
+            case "device":
+                place.symlink_to(os.devnull)
+        assert refused(load, at, root)[0] == 6002
+        place.rmdir() if kind == "folder" else place.unlink()
+    load(at, root)
+
+
+def test_a_link_to_a_file_of_settings_is_followed(home, root, tmp_path):
+    (tmp_path / "mine.toml").write_text("[server]\nworkers = 3\n")
+    (home / ".engram/engram.toml").symlink_to(tmp_path / "mine.toml")
+    assert load({"HOME": str(home)}, root).server.workers == 3
+
+
+def test_a_key_file_that_is_open_to_others_is_said(home, root, tmp_path, capfd):
+    secret = tmp_path / "key"
+    secret.write_bytes(b"a pass\n")
+    secret.chmod(0o644)
+    load({"HOME": str(home), "ENGRAM_KEY_FILE": str(secret)}, root)
+    said = capfd.readouterr().err
+    assert said == "engram: others may open the file of ENGRAM_KEY_FILE: chmod 600\n"
+
+
 def test_the_database_of_the_home_is_not_left_behind_unseen(home, root):
     at = {"HOME": str(home)}
     assert load(at, root).left_behind is None

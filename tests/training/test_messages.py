@@ -85,6 +85,8 @@ def test_members_that_nobody_knows_are_ignored_and_optional_ones_may_be_missing(
         b'{"type":"metric","name":"secret","value":1,"more":"\xff"}',
         b'{"type":"artifact","path":"secret","size_bytes":-1}',
         b'{"type":"artifact","path":"secret","size_bytes":1.5}',
+        b'{"type":"artifact","path":"secret","size_bytes":9223372036854775808}',
+        b'{"type":"complete","insights_generated":1%s,"duration_secs":1}' % (b"0" * 30),
         b'{"type":"complete","insights_generated":1}',
         b'{"type":"metric","name":"secret","value":1} {}',
         b'{"type":"metric","name":"secret","value":1,"more":' + b"[" * 100_000,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -14,12 +15,15 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from learned import classified_rows, ranked_rows, row
+from learned import WORDS, classified_rows, mixed_rows, ranked_rows, row
 
+from engram.experience.models import TrainedModels
 from engram.training.classifier import train_classifier
 from engram.training.features import tokens
 from engram.training.manifest import decode, encode
-from engram.training.onnx_models import TrainingFailed, write_manifest
+from engram.training.messages import Artifact
+from engram.training.models import train_models
+from engram.training.onnx_models import TrainingFailed, alone_in, write_manifest
 from engram.training.ranker import train_ranker
 
 
@@ -30,7 +34,7 @@ def asked(path: Path, features: np.ndarray) -> list[np.ndarray]:
 
 def test_the_classifier_tells_types_apart_by_their_words(tmp_path):
     trained = train_classifier(classified_rows(60), tmp_path, 0)
-    assert trained.path == tmp_path / "mode_classifier.onnx"
+    assert trained.path.name.startswith("mode_classifier-")
     assert trained.size_bytes == trained.path.stat().st_size
     assert trained.model.passed
     assert trained.model.held_out.rows == 12
@@ -41,7 +45,7 @@ def test_the_classifier_tells_types_apart_by_their_words(tmp_path):
 
 def test_the_ranker_tells_the_useful_apart(tmp_path):
     trained = train_ranker(ranked_rows(100), tmp_path, 0)
-    assert trained.path == tmp_path / "ranking_model.onnx"
+    assert trained.path.name.startswith("ranking_model-")
     assert trained.model.passed
     assert trained.model.held_out.value > 0.9
     features = np.array([[0.9, 0, 0, 20, 0], [0.1, 0, 0, 20, 0]], np.float32)
@@ -171,17 +175,24 @@ write_manifest(folder, made)
 """
 
 
+def in_process(code: str, folder: Path, hash_seed: str) -> bytes:
+    tests = Path(__file__).parents[1]
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(tests)}
+    environment.pop("PYTHONSAFEPATH", None)
+    command = [sys.executable, "-P", "-c", code, str(folder)]
+    return subprocess.run(
+        command, check=True, env=environment, cwd=folder.parent, stdout=subprocess.PIPE
+    ).stdout
+
+
 def test_every_process_writes_the_same_bytes(tmp_path):
     for run in ("1", "2"):
-        tests = Path(__file__).parents[1]
-        environment = {**os.environ, "PYTHONHASHSEED": run, "PYTHONPATH": str(tests)}
-        environment.pop("PYTHONSAFEPATH", None)
-        command = [sys.executable, "-P", "-c", CHILD, str(tmp_path / run)]
-        subprocess.run(command, check=True, env=environment, cwd=tmp_path)
-    names = ["manifest.json", "mode_classifier.onnx", "ranking_model.onnx"]
-    assert sorted(path.name for path in (tmp_path / "1").iterdir()) == names
-    for name in names:
-        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
+        in_process(CHILD, tmp_path / run, run)
+    first, second = (
+        {path.name: path.read_bytes() for path in (tmp_path / run).iterdir()} for run in "12"
+    )
+    assert first == second
+    assert len(first) == 3
 
 
 def test_the_manifest_says_how_to_ask_each_model(tmp_path):
@@ -204,15 +215,91 @@ def test_the_manifest_says_how_to_ask_each_model(tmp_path):
     assert encode(decode(path.read_bytes())) == path.read_bytes()
 
 
+def files(folder: Path) -> list[str]:
+    return sorted(re.sub("-[0-9a-f]{16}", "-*", path.name) for path in folder.iterdir())
+
+
+TRAINED = [
+    "manifest.json", "mode_classifier-*.onnx", "mode_classifier.onnx",
+    "ranking_model-*.onnx", "ranking_model.onnx",
+]  # fmt: skip
+
+
 def test_a_second_run_takes_the_place_of_the_first(tmp_path):
-    write_manifest(tmp_path, [train_ranker(ranked_rows(60), tmp_path, 0)])
+    train_models(ranked_rows(60), tmp_path, 0)
     before = (tmp_path / "ranking_model.onnx").read_bytes()
-    write_manifest(tmp_path, [train_ranker(ranked_rows(90), tmp_path, 0)])
-    assert (tmp_path / "ranking_model.onnx").read_bytes() != before
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "manifest.json",
-        "ranking_model.onnx",
-    ]
+    (tmp_path / "mine.onnx").touch()
+    said = train_models(ranked_rows(90), tmp_path, 0)
+    after = (tmp_path / "ranking_model.onnx").read_bytes()
+    assert after != before
+    assert Artifact(str(tmp_path / "ranking_model.onnx"), len(after)) in said
+    [kept] = tmp_path.glob("ranking_model-*.onnx")
+    assert kept.read_bytes() == after
+    assert "mine.onnx" in files(tmp_path)
+
+
+KILLED = """
+import os, shutil, signal, sys
+from pathlib import Path
+from learned import mixed_rows
+from engram.training.models import train_models
+folder = Path(sys.argv[1])
+train_models(mixed_rows(60), folder / "before", 0)
+rows = mixed_rows(90)
+for moment in range(6):
+    shutil.copytree(folder / "before", folder / str(moment))
+    if os.fork() == 0:
+        left = moment
+        replace = Path.replace
+        def killing(*args):
+            global left
+            if not left:
+                os.kill(os.getpid(), signal.SIGKILL)
+            left -= 1
+            return replace(*args)
+        Path.replace = killing
+        train_models(rows, folder / str(moment), 0)
+        os._exit(0)
+    print(os.WIFSIGNALED(os.wait()[1]))
+"""
+
+
+def test_a_run_that_is_killed_leaves_a_whole_set(tmp_path):
+    done = in_process(KILLED, tmp_path, "1")
+    # A file for each model, the manifest, a copy of each model.
+    assert done.split() == [b"True"] * 5 + [b"False"]
+    sets = []
+    for moment in range(6):
+        folder = tmp_path / str(moment)
+        models = TrainedModels(folder)
+        assert models.mode_of(WORDS["bugfix"]) == "debug"
+        assert models.ranks
+        sets.append((folder / "manifest.json").read_bytes())
+        train_models(mixed_rows(90), folder, 0)
+        assert files(folder) == TRAINED
+    assert sets == [sets[0]] * 3 + [sets[-1]] * 3
+    assert sets[0] != sets[-1]
+
+
+WAITING = """
+import sys
+from pathlib import Path
+from engram.training.onnx_models import alone_in
+print("up", flush=True)
+with alone_in(Path(sys.argv[1])):
+    print("in", flush=True)
+"""
+
+
+def test_a_run_waits_for_the_one_that_writes_to_its_folder(tmp_path):
+    with alone_in(tmp_path / "models"):
+        running = subprocess.Popen(
+            [sys.executable, "-c", WAITING, str(tmp_path / "models")], stdout=subprocess.PIPE
+        )
+        assert running.stdout.readline() == b"up\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            running.wait(0.2)
+    assert running.communicate()[0] == b"in\n"
 
 
 @pytest.mark.parametrize(
@@ -228,6 +315,8 @@ def test_a_second_run_takes_the_place_of_the_first(tmp_path):
         lambda said: said["models"][0]["vocabulary"].__setitem__(0, "a word in clear"),
         lambda said: said["models"][0]["idf"].pop(),
         lambda said: said["models"][0].update(passed="yes"),
+        lambda said: said["models"][0]["held_out"].update(value=0.1),
+        lambda said: said["models"][0]["held_out"].update(value=None),
         lambda said: said["models"].append(said["models"][0]),
         lambda said: said["models"][0].update(size_bytes=1 << 40),
     ],

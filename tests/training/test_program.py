@@ -202,12 +202,24 @@ def test_what_cannot_be_read_is_an_error(tmp_path, bare, path, clock):
     assert "not an engram store" in failure(program(tmp_path, "--db", "text"))
     bare.connection.execute("DROP TABLE q_table")
     assert "q_table" in failure(program(tmp_path, "--db", bare.path, start=COMMAND))
-    assert "No such file" in failure(program(tmp_path, "--db", bare.path, "--key-file", "none"))
+    missing = failure(program(tmp_path, "--db", bare.path, "--key-file", "none"))
+    assert missing == "--key-file: No such file or directory"
     (tmp_path / "key").touch()
     assert "passphrase" in failure(program(tmp_path, "--db", bare.path, "--key-file", "key"))
+    (tmp_path / "key").write_text("word")
+    assert "not encrypted" in failure(program(tmp_path, "--db", bare.path, "--key-file", "key"))
     with ExperienceMemory(path, key="k", embedder=WordEmbedder(), clock=clock) as memory:
         memory.store("a", "b", "c")
     assert "--key-file" in failure(program(tmp_path, "--db", path))
+
+
+def test_an_agent_is_named_for_a_store_alone(tmp_path, bare, path, clock):
+    for agent in ("alice", "bob"):
+        with ExperienceMemory(path, agent_id=agent, embedder=WordEmbedder(), clock=clock) as memory:
+            memory.store("a", "b", agent)
+    lines = said(program(tmp_path, "--db", path, "--agent", "alice"))
+    assert Metric("memory_count", 1.0) in lines
+    assert "no agents" in failure(program(tmp_path, "--db", bare.path, "--agent", "alice"))
 
 
 def test_a_hash_in_the_name_of_a_folder(tmp_path):
@@ -230,6 +242,7 @@ def test_a_hash_in_the_name_of_a_folder(tmp_path):
         ["--database", "x", "--no-such"],
         ["--database", "x", "more"],
         ["--database", "x", "--models-path", b"\xff"],
+        ["--database", "x", "--agent", b"\xff"],
     ],
     ids=str,
 )
@@ -272,6 +285,18 @@ def test_a_reader_that_leaves_ends_the_run(filled, tmp_path):
         running.stdout.close()
         assert running.wait(60) == 1
         assert b"Traceback" not in running.stderr.read()
+
+
+def test_a_full_device_ends_the_run_with_one_line(filled, tmp_path):
+    with open("/dev/full", "wb") as full:  # noqa: PTH123 - a device
+        done = subprocess.run(
+            [sys.executable, *MODULE, "--db", filled.path],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=environment(tmp_path),
+        )
+    assert done.returncode == 1
+    assert done.stderr == b"engram-trainer: stdout: No space left on device\n"
 
 
 WRITER = """
