@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from engram_server import DETERMINISTIC, record, texts
-from llm_wires import Handler, OpenAIWire, Server
+from llm_wires import NEVER, Handler, OpenAIWire, Server
 from socket_server import Peer, request, until
 
 from engram.embedding import DeterministicEmbedder
@@ -164,10 +164,11 @@ def test_a_language_model_decides_about_duplicates(advised, script):
 
 
 def test_who_asks_the_language_model_keeps_nobody_else_waiting(start, script):
-    settings = '[server]\nworkers = 1\n[llm]\nprovider = "ollama"\nmodel = "m"\n'
-    server = start(DETERMINISTIC + settings, ENGRAM_OLLAMA_HOST=script.url)
+    process = "[server]\nworkers = 1\nrequest_timeout_secs = 3600\n"
+    llm = '[llm]\nprovider = "ollama"\nmodel = "m"\n'
+    server = start(DETERMINISTIC + process + llm, ENGRAM_OLLAMA_HOST=script.url)
     one = server.ask("memory_store", **texts(1))["id"]
-    script.answers = ["hang"] * 3
+    script.answers = [NEVER]
     with ExitStack() as stack:
         for params in ({"memory_id": one}, {"memory_id": one, "score": None}):
             peer = stack.enter_context(Peer(server.socket))
