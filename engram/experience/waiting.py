@@ -59,7 +59,8 @@ class Waiting(Session):
                 with self._store.writing():
                     self._store.embeddings.refuse(tried.refused)
             if tried.parts is None:
-                raise tried.error or AssertionError
+                assert tried.error is not None  # noqa: S101 - why there are none
+                raise tried.error
             keys = np.array(tried.keys, dtype=np.int64)
             with self._store.writing():
                 current = self._store.model()
