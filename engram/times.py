@@ -9,6 +9,8 @@ from engram.errors import InvalidArgument, InvalidType
 DAY = 86_400_000_000
 """A day in microseconds."""
 
+_LONGEST_LIMIT = 86_400.0
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _FIRST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
@@ -42,3 +44,19 @@ def to_micros(moment: datetime, argument: str = "timestamp") -> int:
 def from_micros(micros: int) -> datetime:
     """Return the UTC datetime of `micros` microseconds since the epoch."""
     return _EPOCH + timedelta(microseconds=micros)
+
+
+def time_limit(timeout: object) -> float:
+    """Return `timeout` if it is seconds that a request may be given.
+
+    Raises:
+        InvalidType: It is no number.
+        InvalidArgument: It is not positive, or more than a day.
+    """
+    if not isinstance(timeout, (int, float)) or isinstance(timeout, bool):
+        message = f"timeout must be a number, not {type(timeout).__name__}"
+        raise InvalidType(message)
+    if not 0 < timeout <= _LONGEST_LIMIT:
+        message = f"timeout must be above 0 and at most {_LONGEST_LIMIT:g}"
+        raise InvalidArgument(message)
+    return timeout

@@ -21,7 +21,8 @@ import time
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, Final, Self, TypeGuard
 
-from engram.errors import InvalidArgument, InvalidType, ProcessLost, RequestFailed, TimedOut
+from engram.errors import ProcessLost, RequestFailed, TimedOut
+from engram.times import time_limit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,9 +31,6 @@ __all__ = ["Client"]
 
 _LEAVING: Final = 5.0
 """Seconds that a process may take to end by itself, or to be gone once it is killed."""
-
-_LONGEST: Final = 86_400.0
-"""Seconds that a request may be given: a day."""
 
 _PIECE: Final = 65_536
 """Bytes read at once: what a pipe holds."""
@@ -63,7 +61,7 @@ class Client:
         environ: Mapping[str, str] | None = None,
     ) -> None:
         self._command = [*command, "--config", os.path.abspath(config), "api"]  # noqa: PTH100
-        self._timeout = _limit(timeout)
+        self._timeout = time_limit(timeout)
         self._environ = environ
         self._ids = itertools.count(1)
         # Guards _process: one request at a time has it.
@@ -103,7 +101,7 @@ class Client:
             InvalidArgument, InvalidType: `timeout` is not what the client takes for one.
             TypeError, ValueError: An argument has no form in JSON.
         """
-        limit = self._timeout if timeout is None else _limit(timeout)
+        limit = self._timeout if timeout is None else time_limit(timeout)
         identifier = next(self._ids)
         request = {"id": identifier, "operation": operation, "params": params}
         line = json.dumps(request, allow_nan=False).encode() + b"\n"
@@ -156,22 +154,6 @@ class Client:
         # Or a write would wait for a process that reads nothing.
         os.set_blocking(process.stdin.fileno(), False)
         return process
-
-
-def _limit(timeout: object) -> float:
-    """Return `timeout` if it is seconds that a request may be given.
-
-    Raises:
-        InvalidType: It is no number.
-        InvalidArgument: It is not positive, or more than a day.
-    """
-    if not isinstance(timeout, (int, float)) or isinstance(timeout, bool):
-        message = f"timeout must be a number, not {type(timeout).__name__}"
-        raise InvalidType(message)
-    if not 0 < timeout <= _LONGEST:
-        message = f"timeout must be above 0 and at most {_LONGEST:g}"
-        raise InvalidArgument(message)
-    return timeout
 
 
 def _ask(

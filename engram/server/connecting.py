@@ -12,7 +12,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Self, TypeGuard
 
-from engram.errors import InvalidArgument, InvalidType, ProcessLost, RequestFailed, TimedOut
+from engram.errors import ProcessLost, RequestFailed, TimedOut
+from engram.times import time_limit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,9 +22,6 @@ __all__ = ["PATIENCE", "Connecting"]
 
 PATIENCE: Final = 60.0
 """Seconds that a request may take unless something else is said: more than the server gives it."""
-
-_LONGEST: Final = 86_400.0
-"""Seconds that a request may be given: a day."""
 
 _PIECE: Final = 65_536
 """Bytes read at once."""
@@ -42,7 +40,7 @@ class Connecting:
 
     def __init__(self, path: str | os.PathLike[str], timeout: float | None = None) -> None:
         self._path = os.path.abspath(path)  # noqa: PTH100 - of text that may be no UTF-8
-        self._timeout = None if timeout is None else _limit(timeout)
+        self._timeout = None if timeout is None else time_limit(timeout)
         self._ids = itertools.count(1)
         # Guards the connections that nobody uses right now, and the process they belong to.
         self._lock = threading.Lock()
@@ -98,7 +96,7 @@ class Connecting:
             RequestFailed, TimedOut, ProcessLost, TypeError, ValueError: As for `call`.
             InvalidArgument, InvalidType: `timeout` is not what the client takes for one.
         """
-        seconds = self._timeout if timeout is None else _limit(timeout)
+        seconds = self._timeout if timeout is None else time_limit(timeout)
         if seconds is None:
             seconds = math.inf if long else PATIENCE
         deadline = time.monotonic() + seconds
@@ -160,22 +158,6 @@ def _line(request: Mapping[str, object]) -> bytes:
     except RecursionError:
         message = "a parameter nests too deep"
         raise ValueError(message) from None
-
-
-def _limit(timeout: object) -> float:
-    """Return `timeout` if it is seconds that a request may be given.
-
-    Raises:
-        InvalidType: It is no number.
-        InvalidArgument: It is not positive, or more than a day.
-    """
-    if not isinstance(timeout, (int, float)) or isinstance(timeout, bool):
-        message = f"timeout must be a number, not {type(timeout).__name__}"
-        raise InvalidType(message)
-    if not 0 < timeout <= _LONGEST:
-        message = f"timeout must be above 0 and at most {_LONGEST:g}"
-        raise InvalidArgument(message)
-    return timeout
 
 
 def _left(deadline: float) -> float | None:
