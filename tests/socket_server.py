@@ -26,6 +26,21 @@ PATIENCE = 60
 SECRET = "secret words"
 
 
+ANOTHER_USER = """
+import os, socket
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+client = socket.socket(socket.AF_UNIX)
+client.connect("engram.sock")
+try:
+    client.sendall(b'{"id":"a","method":"echo"}\\n')
+    print(client.recv(100))
+except ConnectionError:
+    print(b"")
+"""
+
+
 class StandIn:
     """Methods without a store: what they do is what a test needs to see."""
 

@@ -12,7 +12,7 @@ import threading
 from contextlib import ExitStack
 
 import pytest
-from socket_server import PATIENCE, Peer, StandIn, open_files, request, serving, until
+from socket_server import ANOTHER_USER, PATIENCE, Peer, StandIn, open_files, request, serving, until
 
 
 def entered(methods: StandIn) -> None:
@@ -201,21 +201,6 @@ def test_who_takes_longer_than_the_grace_is_disconnected(place, methods):
         assert busy.rest() == b""
         methods.gate.set()
         ending.join(PATIENCE)
-
-
-ANOTHER_USER = """
-import os, socket
-os.setgroups([])
-os.setgid(65534)
-os.setuid(65534)
-client = socket.socket(socket.AF_UNIX)
-client.connect("engram.sock")
-try:
-    client.sendall(b'{"id":"a","method":"echo"}\\n')
-    print(client.recv(100))
-except ConnectionError:
-    print(b"")
-"""
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
