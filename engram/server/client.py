@@ -68,6 +68,7 @@ class SocketClient(Connecting):
         mode: str | None = None,
         project: str | None = None,
         tags: Sequence[str] | None = None,
+        memory_type: str | Sequence[str] | None = None,
     ) -> wire.Found:
         """Find memories by meaning and by words."""
         found: wire.Found = self.call(
@@ -77,6 +78,7 @@ class SocketClient(Connecting):
             mode=mode,
             project=project,
             tags=_listed(tags),
+            memory_type=memory_type if isinstance(memory_type, str) else _listed(memory_type),
         )
         return found
 

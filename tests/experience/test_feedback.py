@@ -5,33 +5,15 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import closing
 
 import pytest
 from files import every_byte
 from stand_ins import WordEmbedder
 
 from engram.errors import StoreFull
-from engram.experience import ExperienceMemory
 from engram.storage import feedback
-
-
-@pytest.fixture
-def opened(path, clock) -> Iterator[Callable[..., ExperienceMemory]]:
-    with ExitStack() as stack:
-
-        def memory(**options: object) -> ExperienceMemory:
-            options = {"embedder": WordEmbedder(), "clock": clock, **options}
-            return stack.enter_context(ExperienceMemory(path, **options))
-
-        yield memory
-
-
-@pytest.fixture
-def experiences(opened) -> ExperienceMemory:
-    return opened()
 
 
 def rows(path, sql: str) -> list[tuple]:

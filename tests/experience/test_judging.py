@@ -5,32 +5,14 @@ from __future__ import annotations
 import random
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 
 import pytest
-from stand_ins import WordEmbedder
 
 from engram import Engram, StubLLMAdapter
 from engram.cognition.router import LEVELS
 from engram.errors import Busy, InvalidArgument, InvalidType, LLMCallError, NotFound
 from engram.experience import ExperienceMemory
-
-
-@pytest.fixture
-def opened(path, clock) -> Iterator[Callable[..., ExperienceMemory]]:
-    with ExitStack() as stack:
-
-        def memory(agent_id: str | None = None, **options: object) -> ExperienceMemory:
-            options = {"embedder": WordEmbedder(), "clock": clock, **options}
-            return stack.enter_context(ExperienceMemory(path, agent_id=agent_id, **options))
-
-        yield memory
-
-
-@pytest.fixture
-def experiences(opened) -> ExperienceMemory:
-    return opened()
 
 
 @pytest.fixture

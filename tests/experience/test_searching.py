@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,29 +15,12 @@ from stand_ins import Clock, WordEmbedder
 
 from engram import Engram
 from engram.errors import Closed, InvalidArgument, InvalidType, ModelMismatch, ModelMissing
-from engram.experience import ExperienceMemory
 from engram.retrieval.fusion import Fusion
 from engram.storage import EpisodeFilter
 
 TYPES = ("decision", "pattern", "bugfix", "context", "antipattern", "insight")
 # Some of them begin as others do.
 WORDS = [f"wo{n}" for n in range(40)]
-
-
-@pytest.fixture
-def opened(path, clock) -> Iterator[Callable[..., ExperienceMemory]]:
-    with ExitStack() as stack:
-
-        def memory(agent_id: str | None = None, **options: object) -> ExperienceMemory:
-            options = {"embedder": WordEmbedder(), "clock": clock, **options}
-            return stack.enter_context(ExperienceMemory(path, agent_id=agent_id, **options))
-
-        yield memory
-
-
-@pytest.fixture
-def experiences(opened) -> ExperienceMemory:
-    return opened()
 
 
 @pytest.fixture(params=["whole", "segments"])

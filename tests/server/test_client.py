@@ -81,6 +81,8 @@ def test_every_method(start, trainer):
         assert stored["indexed"]
         found = client.memory_search("c1", limit=3, project="atlas", tags=["A"], mode="plan")
         assert [hit["id"] for hit in found["memories"]] == [stored["id"]]
+        assert client.memory_search("c1", memory_type="insight")["count"] == 0
+        assert client.memory_search("c1", memory_type=("decision", "bugfix"))["count"] == 1
         assert client.memory_judge(stored["id"], score=0.5)["reason"] == "explicit score"
         assert client.memory_judge(stored["id"], query="c1")["score"] <= 1
         assert client.memory_status()["memory_count"] == 1
