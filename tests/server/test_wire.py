@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from engram_server import Server
+from engram_server import COMMAND, RefusedError, Server
 from socket_server import ANOTHER_USER, Peer, request
 
 STATUS = request("memory_status", None, "last")
@@ -124,3 +124,41 @@ def test_another_user_gets_no_word(server):
         [sys.executable, "-c", ANOTHER_USER], cwd=server.socket.parent, capture_output=True
     )
     assert done.stdout == b"b''\n", done.stderr
+
+
+def test_a_store_that_is_damaged_while_it_runs_is_a_failure_of_storage(start):
+    place = start()
+    for number in range(200):
+        text = {"context": f"text {number}", "action": "a" * 500, "result": "r"}
+        assert place.ask("memory_store", **text)["id"]
+    place.__exit__()
+    with place:
+        size = place.store.stat().st_size
+        with place.store.open("r+b") as file:
+            file.seek(4096)
+            file.write(b"\xff" * (size - 4096))
+        with pytest.raises(RefusedError) as refusal:
+            place.ask("memory_export")
+        assert refusal.value.code == 1000
+        assert refusal.value.message.startswith("[1000] ")
+        assert place.ask("memory_config")["server"]["workers"] == 8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "folder", "code"),
+    [(["--config", "missing.toml"], "work", 6001), ([], "home/nowhere", 6016)],
+)
+def test_a_start_without_its_files_is_refused(tmp_path, arguments, folder, code):
+    idle = Server(tmp_path)
+    (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+    (idle.home / ".engram/engram.toml").unlink()
+    (idle.home / ".engram").rmdir()
+    done = subprocess.run(
+        [*COMMAND, *arguments],
+        cwd=tmp_path / folder,
+        env=idle.environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"engram: [{code}] ")
