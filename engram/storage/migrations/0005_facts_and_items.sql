@@ -1,0 +1,46 @@
+-- Facts found by words and by meaning, and items: values kept under a namespace and a key.
+
+-- The text as full-text search sees it; NULL where that is the three parts themselves.
+ALTER TABLE fact ADD COLUMN search_text TEXT;
+
+CREATE VIEW fact_text (id, body) AS
+SELECT id, coalesce(search_text, subject || ' ' || predicate || ' ' || object) FROM fact;
+
+CREATE VIRTUAL TABLE fact_fts USING fts5 (
+    body,
+    content = 'fact_text',
+    content_rowid = 'id',
+    tokenize = "unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
+);
+
+INSERT INTO fact_fts (fact_fts, rank) VALUES ('secure-delete', 1);
+
+-- The vector of a fact: float16, little-endian, unit length. A fact without one, or with one of
+-- another model than the current, is embedded by the first recall that looks for facts.
+CREATE TABLE fact_embedding (
+    fact INTEGER PRIMARY KEY REFERENCES fact ON DELETE CASCADE,
+    model INTEGER NOT NULL REFERENCES model,
+    vector BLOB NOT NULL
+) STRICT;
+
+-- A value that a program keeps under a namespace and a key. It is an episode, whose text is what of
+-- the value is searched, so every face finds it and an erasure of the episode takes it along.
+CREATE TABLE item (
+    episode INTEGER PRIMARY KEY REFERENCES episode ON DELETE CASCADE,
+    -- Whose namespaces these are; 0 is nobody's in particular.
+    owner INTEGER NOT NULL,
+    -- The parts of the namespace as a JSON array.
+    namespace TEXT NOT NULL CHECK (json_type(namespace) = 'array'),
+    key TEXT NOT NULL,
+    value TEXT NOT NULL CHECK (json_type(value) = 'object'),
+    -- Whether it is found by meaning.
+    indexed INTEGER NOT NULL CHECK (indexed IN (0, 1)),
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    -- Microseconds that it lives after a write, or a read that prolongs it; NULL: for ever.
+    lifetime INTEGER CHECK (lifetime > 0),
+    expires_at INTEGER,
+    UNIQUE (owner, namespace, key)
+) STRICT;
+
+CREATE INDEX item_by_expiry ON item (expires_at) WHERE expires_at IS NOT NULL;
