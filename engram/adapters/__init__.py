@@ -1,0 +1,3 @@
+"""A store as the memory of other frameworks; each module needs the package it is named after."""
+
+from __future__ import annotations
