@@ -1,3 +1,1 @@
-"""A store as the memory of other frameworks; each module needs the package it is named after."""
-
-from __future__ import annotations
+"""Adapters: the memory behind the interfaces of agent frameworks, one module per framework."""

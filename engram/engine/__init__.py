@@ -6,14 +6,17 @@ from engram.engine.cognition import Cognition
 from engram.engine.episodes import EpisodeMemory
 from engram.engine.erasure import Erasure
 from engram.engine.facts import FactMemory
+from engram.engine.operations import OPERATIONS
 from engram.engine.reembedding import Reembedding
 from engram.engine.remembering import Remembering
 from engram.engine.search import MemorySearch
 from engram.engine.transfer import Transfer
+from engram.tracing import traced
 
 __all__ = ["Engram"]
 
 
+@traced(OPERATIONS)
 class Engram(
     EpisodeMemory,
     MemorySearch,

@@ -213,7 +213,7 @@ class EpisodeMemory(Forgetting):
             warnings.warn(
                 "k_inner has no effect: filters apply before the choice",
                 DeprecationWarning,
-                stacklevel=2,
+                stacklevel=3,  # past what traces the call
             )
         text = arguments.query(query)
         count = arguments.integer(k, "k", 1, MAX_K)

@@ -10,6 +10,7 @@ from engram.engine.embedding_parts import embed_parts
 from engram.engine.session import Session
 from engram.errors import Busy
 from engram.storage import KINDS, texts_of
+from engram.tracing import listening
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -55,6 +56,7 @@ class Importing(Session):
         taken = model if self._takes(model, stored) else None
         embedder, vectors = self._embed_lacking(read, taken or stored, taken, merge=merge)
         written: list[tuple[str, str]] = []
+        telling = self._events is not None or listening()
         with self._store.writing():
             current = self._store.model()
             if current != stored and not self._fits(current, taken, embedder):
@@ -65,7 +67,7 @@ class Importing(Session):
             )
             for done, (kind, where, record) in enumerate(read(), start=1):
                 added = self._add(writer, kind, where, record, vectors)
-                if added and kind in _EVENT_KINDS and self._events is not None:
+                if added and telling and kind in _EVENT_KINDS:
                     written.append((record["uid"], _EVENT_KINDS[kind]))
                 if progress is not None and done % _PROGRESS_EVERY == 0:
                     progress(done, total)
