@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 __all__ = [
     "METRICS",
     "Operation",
+    "count_episodes",
     "count_events",
     "fields",
     "length",
-    "listening",
     "stage",
     "traced",
 ]
@@ -155,11 +155,6 @@ def stage(name: str) -> AbstractContextManager[object]:
     return telemetry.span(_PREFIX + name)
 
 
-def listening() -> bool:
-    """Say whether the application uses OpenTelemetry."""
-    return _LIBRARY in _MODULES and _telemetry() is not None
-
-
 def count_events(event: str, items: Sequence[Mapping[str, object]]) -> None:
     """Count the episodes that a change wrote or erased.
 
@@ -167,12 +162,19 @@ def count_events(event: str, items: Sequence[Mapping[str, object]]) -> None:
         event: The type of event, as `EventLog` has it.
         items: What there is to say of each memory.
     """
-    if event not in _COUNTED_EVENTS or _LIBRARY not in _MODULES:
-        return
-    telemetry = _telemetry()
-    episodes = sum(item.get("kind") == "episodic" for item in items)
-    if telemetry is not None and episodes:
-        telemetry.counters[_COUNTED_EVENTS[event]].add(episodes)
+    if event in _COUNTED_EVENTS and _LIBRARY in _MODULES:
+        count_episodes(event, sum(item.get("kind") == "episodic" for item in items))
+
+
+def count_episodes(event: str, number: int) -> None:
+    """Count episodes as `count_events` does, where nobody needs to know which.
+
+    Args:
+        event: "memory_written" or "memory_forgotten".
+        number: How many.
+    """
+    if number and _LIBRARY in _MODULES and (telemetry := _telemetry()) is not None:
+        telemetry.counters[_COUNTED_EVENTS[event]].add(number)
 
 
 class _Telemetry:

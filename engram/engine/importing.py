@@ -10,7 +10,7 @@ from engram.engine.embedding_parts import embed_parts
 from engram.engine.session import Session
 from engram.errors import Busy
 from engram.storage import KINDS, texts_of
-from engram.tracing import listening
+from engram.tracing import count_episodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -56,7 +56,6 @@ class Importing(Session):
         taken = model if self._takes(model, stored) else None
         embedder, vectors = self._embed_lacking(read, taken or stored, taken, merge=merge)
         written: list[tuple[str, str]] = []
-        telling = self._events is not None or listening()
         with self._store.writing():
             current = self._store.model()
             if current != stored and not self._fits(current, taken, embedder):
@@ -67,11 +66,13 @@ class Importing(Session):
             )
             for done, (kind, where, record) in enumerate(read(), start=1):
                 added = self._add(writer, kind, where, record, vectors)
-                if added and telling and kind in _EVENT_KINDS:
+                if added and kind in _EVENT_KINDS and self._events is not None:
                     written.append((record["uid"], _EVENT_KINDS[kind]))
                 if progress is not None and done % _PROGRESS_EVERY == 0:
                     progress(done, total)
             writer.finish(self._now())
+        if self._events is None:
+            count_episodes("memory_written", writer.written["episode"])
         self._emit("memory_written", ({"memory_id": uid, "kind": kind} for uid, kind in written))
         if progress is not None:
             progress(total, total)

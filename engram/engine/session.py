@@ -13,7 +13,7 @@ from engram.events import EventLog, resolve_events_path
 from engram.index import DEFAULT_BUDGET, EpisodeIndex, Shelf, Upkeep
 from engram.storage import Store, as_stored
 from engram.times import to_micros, utc_now
-from engram.tracing import count_events, listening, stage
+from engram.tracing import count_events, stage
 
 if TYPE_CHECKING:
     import os
@@ -344,8 +344,6 @@ class Session:
         self, event: str, data: Iterable[Mapping[str, object]], *, run_id: str | None = None
     ) -> None:
         """Append events for what was just committed; called after the commit, never inside."""
-        if self._events is None and not listening():
-            return
         items = list(data)
         count_events(event, items)
         if self._events is not None:
