@@ -240,6 +240,8 @@ def _results(
 
 def _facts(store: Store, keys: list[int], agent: str | None) -> dict[int, tuple[Fact, str, bool]]:
     """Return facts by their keys, each with what `why` says of its trust."""
+    if not keys:
+        return {}
     trust = store.evidence.trust(keys)
     unknown = UNKNOWN_PROVENANCE, False
     found = {}
