@@ -127,9 +127,7 @@ def embedder_of(
     return found
 
 
-def _usable(
-    embedding: Embedding, stored: StoredModel | None, *, trial: bool = True
-) -> Embedder:
+def _usable(embedding: Embedding, stored: StoredModel | None, *, trial: bool = True) -> Embedder:
     """Return the embedder in force, or the reason why the server cannot start.
 
     Raises:

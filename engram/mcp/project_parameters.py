@@ -6,12 +6,14 @@ that is null is as good as left out, as everywhere in this protocol.
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from engram.server.methods import Record
+from engram.server.methods import Record, converted
 
 _Text = Annotated[str, Meta(description="At most 10,000 bytes of UTF-8.")]
 _Project = Annotated[str, Meta(description="The project that this is about.")]
@@ -38,9 +40,9 @@ class Search(Struct, kw_only=True):
 
     query: Annotated[str, Meta(description="At most 5,000 bytes of UTF-8.")]
     limit: Annotated[float, Meta(description="A whole number: how many come back at most.")] = 10
-    project: Annotated[
-        str, Meta(description="Memories of other projects count for less.")
-    ] | UnsetType = UNSET
+    project: (
+        Annotated[str, Meta(description="Memories of other projects count for less.")] | UnsetType
+    ) = UNSET
     tags: Annotated[list[str], Meta(description="All of these must be there.")] | UnsetType = UNSET
 
 
@@ -48,12 +50,15 @@ class Judge(Struct, kw_only=True):
     """Of `memory_judge`."""
 
     memory_id: _Id
-    query: Annotated[
-        str, Meta(description="What was searched for: without a score one is made of it.")
-    ] | UnsetType = UNSET
-    score: Annotated[
-        float, Meta(ge=0, le=1, description="How useful the memory was.")
-    ] | UnsetType = UNSET
+    query: (
+        Annotated[
+            str, Meta(description="What was searched for: without a score one is made of it.")
+        ]
+        | UnsetType
+    ) = UNSET
+    score: (
+        Annotated[float, Meta(ge=0, le=1, description="How useful the memory was.")] | UnsetType
+    ) = UNSET
 
 
 class One(Struct, kw_only=True):
@@ -95,9 +100,10 @@ class Candidates(Struct, kw_only=True):
 class Apply(Candidates, kw_only=True):
     """Of `memory_consolidate_apply`."""
 
-    min_confidence: Annotated[
-        float, Meta(ge=0, le=1, description="What is less sure is left undone.")
-    ] | UnsetType = UNSET
+    min_confidence: (
+        Annotated[float, Meta(ge=0, le=1, description="What is less sure is left undone.")]
+        | UnsetType
+    ) = UNSET
 
 
 class Log(Struct, kw_only=True):
@@ -115,11 +121,12 @@ class Insights(Struct, kw_only=True):
     id: Annotated[str, Meta(description="Of the insight to delete.")] | UnsetType = UNSET
 
 
+_LISTS: Final = ("tags", "memories")
 _REFERENCE: Final = "#/$defs/{name}"
 
 
 def schema_of(parameters: type[Struct]) -> dict[str, Any]:
-    """Return the JSON schema of a tool's parameters, in one piece: many clients follow no `$ref`."""
+    """Return the JSON schema of a tool's parameters, whole: many clients follow no `$ref`."""
     (_,), parts = msgspec.json.schema_components([parameters], ref_template=_REFERENCE)
     found: dict[str, Any] = _whole(parts[parameters.__name__], parts)
     return found
@@ -136,3 +143,26 @@ def _whole(part: Any, parts: dict[str, Any]) -> Any:
     ours = ("title", "description") if part.get("type") == "object" else ()
     typed = {"type": "string"} if "enum" in part else {}
     return typed | {name: _whole(one, parts) for name, one in part.items() if name not in ours}
+
+
+def given(sent: dict[str, Any], parameters: type[Struct]) -> dict[str, Any]:
+    """Return parameters that a client sent, checked, with the defaults of those left out.
+
+    Args:
+        sent: As they came; unknown ones are ignored.
+        parameters: The type that checks them.
+
+    Raises:
+        Failure: One is missing, or of another type; the text names it and quotes nothing.
+    """
+    present = {name: _read(name, value) for name, value in sent.items() if value is not None}
+    found: dict[str, Any] = msgspec.to_builtins(converted(present, parameters))
+    return found
+
+
+def _read(name: str, value: object) -> object:
+    """Return a value; a list that some clients send as a text of JSON is read."""
+    if name in _LISTS and isinstance(value, str):
+        with suppress(ValueError, RecursionError):
+            return json.loads(value)
+    return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from engram.mcp import memory_parameters as parameters
+from engram.mcp import project_parameters as parameters
 
 if TYPE_CHECKING:
     from msgspec import Struct
@@ -53,7 +53,7 @@ TOOLS: Final = {
     ),
     "memory_judge": MemoryTool(
         title="Judge a memory",
-        about="Say how useful a memory was, from 0 to 1; without a score it is judged by the query.",
+        about="Say how useful a memory was, 0 to 1; without a score it is judged by the query.",
         parameters=parameters.Judge,
         repeats=True,
     ),
