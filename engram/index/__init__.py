@@ -8,7 +8,7 @@ from engram.index.episode_index import DEFAULT_BUDGET, EpisodeIndex
 from engram.index.mapped import Damaged
 from engram.index.shelf import Shelf
 from engram.index.upkeep import Upkeep
-from engram.index.vectors import ACCURACIES, Neighbours, nearest
+from engram.index.vectors import ACCURACIES, Neighbours, nearest, nearest_of
 
 __all__ = [
     "ACCURACIES",
@@ -21,5 +21,6 @@ __all__ = [
     "Upkeep",
     "distance_bounds",
     "nearest",
+    "nearest_of",
     "true_distances",
 ]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from engram.storage.filters import EpisodeFilter
     from engram.storage.folding import folded
     from engram.storage.graph import Edges
+    from engram.storage.items import NewItem, StoredItem
     from engram.storage.memories import Memory
     from engram.storage.old_store import read_old_store
     from engram.storage.record_writer import RecordWriter
@@ -50,6 +51,7 @@ __all__ = [
     "NewEpisode",
     "NewExperience",
     "NewFact",
+    "NewItem",
     "Origin",
     "Outline",
     "Phrase",
@@ -58,6 +60,7 @@ __all__ = [
     "RecordWriter",
     "RoutedSearch",
     "Store",
+    "StoredItem",
     "Texts",
     "Traces",
     "Use",
@@ -92,6 +95,8 @@ _LAZY = {
     "Evidence": "engram.storage.fact_records",
     "FactSource": "engram.storage.fact_records",
     "NewFact": "engram.storage.fact_records",
+    "NewItem": "engram.storage.items",
+    "StoredItem": "engram.storage.items",
     "RoutedSearch": "engram.storage.feedback",
     "EpisodeFilter": "engram.storage.filters",
     "folded": "engram.storage.folding",

@@ -39,6 +39,7 @@ _COUNTED = {
         "check_observation",
         "lifecycle_change",
         "experience",
+        "item",
         "judgement",
         "shown",
         "recommendation",
@@ -216,6 +217,7 @@ class EntityErasure:
                     f"SELECT id, {_BESIDE} AS beside FROM episode WHERE beside <> ''"  # noqa: S608
                     f" UNION ALL SELECT episode, {_BESIDE_EXPERIENCE} AS beside FROM experience"
                     " WHERE beside <> ''"
+                    f" UNION ALL SELECT episode, {_SAYS.format('value')} FROM item"
                 ),
             )
         return episodes
