@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-NAMES = ["EngramRetriever", "EngramChatMessageHistory"]
+NAMES = ["EngramRetriever", "EngramChatMessageHistory", "EngramVectorStore"]
 
 
 def run(script: str) -> str:

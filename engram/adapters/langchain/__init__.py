@@ -14,10 +14,15 @@ from engram.adapters.absent import absent
 if TYPE_CHECKING:
     from engram.adapters.langchain.history import EngramChatMessageHistory
     from engram.adapters.langchain.retriever import EngramRetriever
+    from engram.adapters.langchain.vectorstore import EngramVectorStore
 
-__all__ = ["EngramChatMessageHistory", "EngramRetriever"]
+__all__ = ["EngramChatMessageHistory", "EngramRetriever", "EngramVectorStore"]
 
-_HOMES = {"EngramChatMessageHistory": "history", "EngramRetriever": "retriever"}
+_HOMES = {
+    "EngramChatMessageHistory": "history",
+    "EngramRetriever": "retriever",
+    "EngramVectorStore": "vectorstore",
+}
 
 
 def __getattr__(name: str) -> object:
