@@ -20,13 +20,13 @@ from engram.retrieval.recall import (
     refreshed,
 )
 from engram.retrieval.spreading import (
-from engram.tracing import stage
     ACTIVATION_SHARE,
     IMPORTANCE_SHARE,
     SIMILARITY_SHARE,
     similarity,
     spreading,
 )
+from engram.tracing import stage
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
