@@ -34,6 +34,7 @@ OPERATIONS: Final = {
     "observe_many": Operation(describe=length("episodes")),
     "remember": _PLAIN,
     "recall": Operation(("k", "mode", "accuracy"), _found, finds=True),
+    "recall_memories": Operation(("k", "kind", "mode", "accuracy"), _found, finds=True),
     "search": Operation(("k",), length("results"), finds=True),
     "search_explained": Operation(
         ("k",), lambda result: {"engram.results": len(result[0])}, finds=True
