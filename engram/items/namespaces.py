@@ -1,11 +1,20 @@
-"""Which namespaces match conditions on their labels."""
+"""Names of items: what they may be, and which namespaces match conditions on their labels."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from engram import arguments
+from engram.errors import InvalidArgument
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+Name = tuple[tuple[str, ...], str]
+"""A namespace and a key."""
+
+MAX_NAME_BYTES: Final = 10_000
+"""Bytes of UTF-8 that a key may have, and the labels of a namespace together."""
 
 ANY: Final = "*"
 """Stands for any one label in a condition."""
@@ -37,3 +46,31 @@ def _matches(namespace: tuple[str, ...], kind: str, path: tuple[str, ...]) -> bo
         return False
     there = namespace[: len(path)] if kind == "prefix" else namespace[len(namespace) - len(path) :]
     return all(wanted in (ANY, label) for wanted, label in zip(path, there, strict=True))
+
+
+def checked_name(namespace: object, key: object) -> Name:
+    """Return the name of an item: the labels of its namespace, and its key.
+
+    Raises:
+        InvalidArgument, InvalidType: One of them is refused.
+    """
+    labels, name = checked_labels(namespace, "namespace"), arguments.text(key, "key")
+    _check_size(name, "key")
+    return labels, name
+
+
+def checked_labels(namespace: object, argument: str) -> tuple[str, ...]:
+    """Return the labels of a namespace.
+
+    Raises:
+        InvalidArgument, InvalidType: They are refused.
+    """
+    labels = arguments.names(namespace, argument)
+    _check_size("".join(labels), argument)
+    return labels
+
+
+def _check_size(text: str, argument: str) -> None:
+    if len(text.encode()) > MAX_NAME_BYTES:
+        message = f"{argument} must have at most {MAX_NAME_BYTES} bytes of UTF-8"
+        raise InvalidArgument(message)

@@ -154,12 +154,12 @@ class Items:
         rows = self._connection.execute(
             f"SELECT {_COLUMNS} FROM carray(?) AS k CROSS JOIN item AS i ON i.episode = k.value"  # noqa: S608
             " CROSS JOIN episode AS e ON e.id = i.episode",
-            (apsw.carray(episodes),),
+            (apsw.carray(np.ascontiguousarray(episodes)),),
         )
         return list(_read(rows))
 
     def beneath(self, owner: int, prefix: Sequence[str], now: int) -> NDArray[np.int64]:
-        """Return the keys of the items under some labels, what was put last first."""
+        """Return the keys of the items under some labels, ascending: in the order of putting."""
         return self._keys(owner, prefix, now, "TRUE")
 
     def searched(self, owner: int, prefix: Sequence[str], now: int) -> NDArray[np.int64]:
@@ -169,31 +169,29 @@ class Items:
     def _keys(
         self, owner: int, prefix: Sequence[str], now: int, condition: str
     ) -> NDArray[np.int64]:
-        rows = self._connection.execute(
-            f"SELECT i.episode FROM item AS i WHERE {_BENEATH} AND {_THERE} AND {condition}"  # noqa: S608
-            " ORDER BY i.episode DESC",
+        # One text, sorted here: a third of the time of rows, and of a plan that walks the table.
+        listed = self._connection.execute(
+            "SELECT json_group_array(i.episode) FROM item AS i"  # noqa: S608
+            f" WHERE {_BENEATH} AND {_THERE} AND {condition}",
             self._where(owner, prefix, now),
-        ).fetchall()
-        return np.fromiter((key for (key,) in rows), dtype=np.int64, count=len(rows))
+        ).get
+        return np.sort(np.array(json.loads(listed), dtype=np.int64))
 
     def values(self, owner: int, prefix: Sequence[str], now: int) -> Iterator[tuple[int, str]]:
-        """Yield the key and the value of each of them, likewise."""
-        return iter(
-            self._connection.execute(
-                f"SELECT i.episode, i.value FROM item AS i WHERE {_BENEATH} AND {_THERE}"  # noqa: S608
-                " ORDER BY i.episode DESC",
-                self._where(owner, prefix, now),
-            )
+        """Yield the key and the value of each of them, in any order."""
+        return self._connection.execute(
+            f"SELECT i.episode, i.value FROM item AS i WHERE {_BENEATH} AND {_THERE}",  # noqa: S608
+            self._where(owner, prefix, now),
         )
 
     def page(
         self, owner: int, prefix: Sequence[str], now: int, limit: int, offset: int
     ) -> list[StoredItem]:
-        """Return some of them, likewise."""
-        # The keys come sorted from the index alone; the rest is read of those that are shown.
+        """Return some of them, what was put last first."""
+        # The keys come from the index alone, which "+" keeps to; the rest is read of what is shown.
         rows = self._connection.execute(
             f"SELECT {_COLUMNS} FROM (SELECT i.episode AS episode FROM item AS i"  # noqa: S608
-            f" WHERE {_BENEATH} AND {_THERE} ORDER BY i.episode DESC LIMIT :limit OFFSET :offset)"
+            f" WHERE {_BENEATH} AND {_THERE} ORDER BY +i.episode DESC LIMIT :limit OFFSET :offset)"
             " AS k CROSS JOIN item AS i ON i.episode = k.episode"
             " CROSS JOIN episode AS e ON e.id = i.episode",
             self._where(owner, prefix, now) | {"limit": limit, "offset": offset},
