@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, ToolCallBlock
 
-from engram.adapters.conversation import ROLES, provenance_of, role_of
+from engram.adapters.conversation import LLAMA_INDEX, ROLES, provenance_of, role_of, said_in
 from engram.errors import InvalidType
 from engram.models import ObserveInput
 from engram.provenance import PROVENANCES, least_trusted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from engram.models import Episode
 
 __all__ = ["from_episode", "recalled", "to_episode"]
-
-KEPT: Final = "llama_index_message"
-"""The member of an episode's metadata that holds the message, but for its text."""
-_LANGCHAIN: Final = "langchain_message"
 
 _OWN: Final = frozenset(role.value for role in MessageRole)
 _LOG = logging.getLogger("engram.adapters.llamaindex")
@@ -61,7 +55,7 @@ def to_episode(message: object, tags: list[str]) -> ObserveInput:
         tags=[message.role.value, *tags],
         provenance=least_trusted([own, given if given in PROVENANCES else PROVENANCES[-1]]),
         quarantined=marks.get("quarantined") is True,
-        metadata={KEPT: kept},
+        metadata={LLAMA_INDEX: kept},
     )
 
 
@@ -81,14 +75,12 @@ def from_episode(episode: Episode) -> ChatMessage:
 
     An episode that another face wrote becomes a message of its role, the user's where it has none.
     """
-    kept = episode.metadata.get(KEPT)
+    kept = episode.metadata.get(LLAMA_INDEX)
     try:
         if isinstance(kept, dict):
             return ChatMessage.model_validate({"blocks": _blocks(episode.content)} | kept)
-        other = episode.metadata.get(_LANGCHAIN)
-        if isinstance(other, dict):
-            return _from_langchain(episode, other["data"])
-    except (ValueError, TypeError, KeyError):
+        return _from_another(episode)
+    except (ValueError, TypeError, KeyError, AttributeError):
         # Of a version that this one cannot read, or written by hand.
         _LOG.warning("a stored message is not one that can be read; its text is used")
     return ChatMessage(content=episode.content, role=_role(episode))
@@ -104,20 +96,16 @@ def _role(episode: Episode) -> MessageRole:
     return MessageRole(own) if own in _OWN else MessageRole.USER
 
 
-def _from_langchain(episode: Episode, data: Mapping[str, Any]) -> ChatMessage:
-    """Return a message that the LangChain adapter wrote, with its tool calls."""
-    calls = data.get("tool_calls") or ()
-    # Of a mere tool call the episode's text is made of the call.
-    text = data.get("content", episode.content)
-    message = ChatMessage(
-        content=text if isinstance(text, str) else episode.content, role=_role(episode)
-    )
+def _from_another(episode: Episode) -> ChatMessage:
+    """Return a message that another adapter wrote, or none, with its tool calls."""
+    said = said_in(episode)
+    message = ChatMessage(content=said.text, role=_role(episode))
     message.blocks += [
-        ToolCallBlock(tool_call_id=call["id"], tool_name=call["name"], tool_kwargs=call["args"])
-        for call in calls
+        ToolCallBlock(tool_call_id=one.id, tool_name=one.name, tool_kwargs=one.args)
+        for one in said.calls
     ]
-    if data.get("tool_call_id"):
-        message.additional_kwargs["tool_call_id"] = data["tool_call_id"]
+    if said.answers is not None:
+        message.additional_kwargs["tool_call_id"] = said.answers
     return message
 
 
