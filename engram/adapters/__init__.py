@@ -1,1 +1,1 @@
-"""Engram as a part of agent frameworks; each module needs the extra of its name."""
+"""Adapters: the memory behind the interfaces of agent frameworks, one module per framework."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from engram.items.documents import DocumentMemory, Nearby
 from engram.items.memory import ItemMemory
 from engram.items.models import Item, ItemPut
 
-__all__ = ["Item", "ItemMemory", "ItemPut"]
+__all__ = ["DocumentMemory", "Item", "ItemMemory", "ItemPut", "Nearby"]

@@ -74,7 +74,7 @@ class ItemMemory(Keeping):
             found = [self._store.items.get(owner, *name, now) for name in wanted]
         if refresh:
             self._prolong([one for one in found if one is not None])
-        return [None if one is None else _item(one) for one in found]
+        return [None if one is None else item_of(one) for one in found]
 
     def search(
         self,
@@ -121,7 +121,7 @@ class ItemMemory(Keeping):
             self._upkeep.start()
         if refresh:
             self._prolong([one for one, _ in found])
-        return [_item(one, score) for one, score in found]
+        return [item_of(one, score) for one, score in found]
 
     def _latest(
         self,
@@ -246,7 +246,8 @@ class ItemMemory(Keeping):
                 self._store.items.prolong(mortal, self._now())
 
 
-def _item(one: StoredItem, score: float | None = None) -> Item:
+def item_of(one: StoredItem, score: float | None = None) -> Item:
+    """Return a stored item as callers see it, with the score of a search."""
     return Item(
         namespace=tuple(json.loads(one.namespace)),
         key=one.key,
