@@ -53,7 +53,7 @@ def test_a_fact_is_found_among_unrelated_ones(memory, mode):
         memory.observe(f"note {number}")
     uid = memory.assert_fact("Alice", "works at", "Globex")
     memory.observe("Bob sleeps")
-    [best] = memory.recall_memories("Where does Alice work at?", 1, mode=mode)
+    [best] = memory.recall_memories("Alice works at what", 1, mode=mode)
     assert isinstance(best, FactResult)
     assert (best.fact.id, best.provenance, best.quarantined) == (uid, "unknown", False)
     assert 0 < best.distance < 2
@@ -275,11 +275,9 @@ def test_filters_apply_before_the_choice(memory):
     assert len(facts_of(memory, query, 99, exclude_quarantined=True)) == 41
     assert facts_of(memory, query, tags=["t"]) == []
     assert facts_of(memory, query, actors=["Ann"]) == []
-    # The erased source still tells how far the fact is trusted; its quarantine goes with it.
+    # An erased source still tells how far the fact is trusted.
     memory.forget(doubtful)
-    assert facts_of(memory, query, 3, provenance="tool", exclude_quarantined=True) == [
-        "Ann read so"
-    ]
+    assert facts_of(memory, query, 3, provenance="tool") == ["Ann read so"]
 
 
 def test_since_and_until_ask_when_a_fact_began(memory):
@@ -318,8 +316,17 @@ def test_spreading_reaches_facts_of_what_is_activated(open_memory):
     memory.assert_fact("Alice", "salary", "high")
     for number in range(20):
         memory.assert_fact("nobody", "salary", f"high {number}")
-    found = memory.recall_memories("the merger was announced", 5, kind="semantic", mode="spreading")
-    assert {r.fact.subject for r in found[:2]} == {"Alice"}
+
+    def scores(**options) -> dict[str, float]:
+        found = memory.recall_memories(
+            "the merger was announced", 99, kind="semantic", mode="spreading", **options
+        )
+        return {" ".join(said([r])): r.score for r in found}
+
+    near, spread = scores(depth=0), scores()
+    assert len(near) == len(spread) == 22
+    for text, score in spread.items():
+        assert (score > near[text]) == text.startswith("Alice"), text
 
 
 def test_another_model_takes_the_place_of_the_old_one_s_vectors(memory):
@@ -395,11 +402,11 @@ def test_many_facts_are_erased_at_once(memory):
         memory.assert_fact("Ann", "knows", f"number {number}")
     memory.recall_memories("knows")
     assert memory.forget_entity("Ivan").facts_deleted == 300
-    assert set(r.split()[0] for r in facts_of(memory, "number knows", 999)) == {"Ann"}
+    assert {r.split()[0] for r in facts_of(memory, "number knows", 999)} == {"Ann"}
     assert memory.check() == []
 
 
-@pytest.mark.parametrize("version", [2, 3, 4])
+@pytest.mark.parametrize("version", [3, 4])
 def test_the_facts_of_an_older_store_are_found(open_memory, monkeypatch, version):
     with older(monkeypatch, version):
         old = open_memory()
