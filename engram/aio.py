@@ -203,6 +203,7 @@ class AsyncEngram:
     observe = _awaited(Engram.observe)
     observe_many = _awaited(Engram.observe_many)
     recall = _awaited(Engram.recall)
+    recall_memories = _awaited(Engram.recall_memories)
     search = _awaited(Engram.search)
     search_explained = _awaited(Engram.search_explained)
     get = _awaited(Engram.get)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from engram.engine.cognition import Cognition
-from engram.engine.episodes import EpisodeMemory
 from engram.engine.erasure import Erasure
 from engram.engine.facts import FactMemory
+from engram.engine.recalling import MemoryRecall
 from engram.engine.reembedding import Reembedding
 from engram.engine.remembering import Remembering
 from engram.engine.search import MemorySearch
@@ -15,7 +15,7 @@ __all__ = ["Engram"]
 
 
 class Engram(
-    EpisodeMemory,
+    MemoryRecall,
     MemorySearch,
     FactMemory,
     Cognition,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Unpack
 
@@ -24,11 +25,13 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from engram.models import Episode, Filters, SearchResult
+    from engram.storage import EpisodeFilter
 
 _PAGE_MAX = 1000
 _DEPTH_MAX = 100
 _BEYOND = 2**63
 _LONGEST = 200
+_NO_VECTOR = np.empty(0, dtype=np.float32)
 
 
 class EpisodeMemory(Forgetting):
@@ -215,33 +218,64 @@ class EpisodeMemory(Forgetting):
                 DeprecationWarning,
                 stacklevel=2,
             )
+        asked = self._asked_of_episodes(
+            query,
+            k,
+            (mode, accuracy),
+            (depth, decay),
+            (vector_weight, fts_weight),
+            (candidate_limit, min_score),
+            arguments.allowed(self._scope(cross_agent), filters, as_of),
+        )
+        return self._recall(asked)
+
+    def _recall(self, asked: Query) -> list[SearchResult]:
+        with self._searching(asked.text) as found:
+            vector, index = found or (asked.vector, None)
+            results, keys = recall(
+                self._store, index, self._adjacency, replace(asked, vector=vector)
+            )
+        self._recalled(asked.text, keys)
+        return results
+
+    def _recalled(self, query: str, keys: list[int]) -> None:
+        """Go on with the index where that takes longer, and keep the recall for the access log."""
+        if self._upkeep is not None:
+            self._upkeep.start()
+        if keys:
+            self._store.note_recall(self._agent, query, self._now(), keys)
+
+    def _asked_of_episodes(
+        self,
+        query: str,
+        k: int,
+        how: tuple[str, str],
+        spreading: tuple[int, float],
+        weights: tuple[float, float],
+        limits: tuple[int | None, float | None],
+        allowed: EpisodeFilter,
+    ) -> Query:
+        """Return a recall's arguments, checked, without its vector; see `recall`."""
         text = arguments.query(query)
         count = arguments.integer(k, "k", 1, MAX_K)
+        mode, accuracy = how
         if mode not in MODES:
             message = f"mode must be one of {', '.join(MODES)}"
             raise InvalidArgument(message)
         if accuracy not in ACCURACIES:
             message = f"accuracy must be one of {', '.join(ACCURACIES)}"
             raise InvalidArgument(message)
-        weights = self._weights(vector_weight, fts_weight)
-        pool = None
-        if candidate_limit is not None:
-            pool = arguments.integer(candidate_limit, "candidate_limit", 1, 2**31)
-        floor = None if min_score is None else arguments.number(min_score, "min_score")
-        hops = arguments.integer(depth, "depth", 0, _DEPTH_MAX)
-        survives = arguments.number(decay, "decay", 0.0, 1.0)
-        allowed = arguments.allowed(self._scope(cross_agent), filters, as_of)
-        with self._searching(text) as found:
-            vector, index = found or (np.empty(0, dtype=np.float32), None)
-            asked = Query(
-                text, vector, count, mode, accuracy, allowed, *weights, pool, floor, hops, survives
-            )
-            results, keys = recall(self._store, index, self._adjacency, asked)
-        if self._upkeep is not None:
-            self._upkeep.start()
-        if keys:
-            self._store.note_recall(self._agent, text, self._now(), keys)
-        return results
+        shares = self._weights(*weights)
+        pool, floor = limits
+        if pool is not None:
+            pool = arguments.integer(pool, "candidate_limit", 1, 2**31)
+        if floor is not None:
+            floor = arguments.number(floor, "min_score")
+        hops = arguments.integer(spreading[0], "depth", 0, _DEPTH_MAX)
+        survives = arguments.number(spreading[1], "decay", 0.0, 1.0)
+        return Query(
+            text, _NO_VECTOR, count, mode, accuracy, allowed, *shares, pool, floor, hops, survives
+        )
 
     @staticmethod
     def _weights(vector_weight: float, text_weight: float) -> tuple[float, float]:

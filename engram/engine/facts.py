@@ -184,7 +184,7 @@ class FactMemory(Session):
         uid = arguments.text(fact_id, "fact_id")
         with self._store.reading():
             key, fact = self._fact(uid)
-            evidence = self._store.facts.evidence(key)
+            evidence = self._store.evidence.of(key)
         return {
             "fact": f"{fact.subject} {fact.predicate} {fact.object}",
             "extracted_from": fact.derived_from,
@@ -221,7 +221,7 @@ class FactMemory(Session):
             if self._agent not in (None, fact.agent_id):
                 message = "the fact was written by another agent"
                 raise ScopeError(message, "forget it as its writer, or without an agent_id")
-            self._store.facts.remove(key, now)
+            self._store.facts.remove([key], now)
         self._emit("memory_forgotten", [{"memory_id": uid, "kind": "semantic"}])
 
     def declare_predicate(self, name: str, *, multi: bool) -> None:

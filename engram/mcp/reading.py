@@ -57,7 +57,9 @@ class Reading:
         check_scope(agent_id, self._agent)
         when = moment(as_of, "as_of")
         filters = _filters(tags, actors, since, until, trusted_only)
-        found = self._store.get().recall(query, limit, mode=mode, as_of=when, **filters)
+        found = self._store.get().recall_memories(
+            query, limit, kind=kind, mode=mode, as_of=when, **filters
+        )
         items = [results.found(hit) for hit in found]
         self._session.returning("recall", map(results.returned, items))
         return items

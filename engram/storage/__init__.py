@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     from engram.storage.episodes import NewEpisode, Origin
     from engram.storage.experiences import Outline, Use
     from engram.storage.fact_records import Evidence, FactSource, NewFact
+    from engram.storage.fact_search import FactColumns
     from engram.storage.feedback import RoutedSearch
-    from engram.storage.filters import EpisodeFilter
+    from engram.storage.filters import EpisodeFilter, FactFilter
     from engram.storage.folding import folded
+    from engram.storage.full_text import FullText, Phrase
     from engram.storage.graph import Edges
     from engram.storage.memories import Memory
     from engram.storage.old_store import read_old_store
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from engram.storage.records import KINDS, Column, Record, RecordReader
     from engram.storage.store import Store
     from engram.storage.strength import Traces
-    from engram.storage.text import Phrase
     from engram.storage.triplets import (
         INSIGHT,
         INSIGHT_TYPES,
@@ -45,7 +46,10 @@ __all__ = [
     "Edges",
     "EpisodeFilter",
     "Evidence",
+    "FactColumns",
+    "FactFilter",
     "FactSource",
+    "FullText",
     "Memory",
     "NewEpisode",
     "NewExperience",
@@ -92,8 +96,11 @@ _LAZY = {
     "Evidence": "engram.storage.fact_records",
     "FactSource": "engram.storage.fact_records",
     "NewFact": "engram.storage.fact_records",
+    "FactColumns": "engram.storage.fact_search",
     "RoutedSearch": "engram.storage.feedback",
     "EpisodeFilter": "engram.storage.filters",
+    "FactFilter": "engram.storage.filters",
+    "FullText": "engram.storage.full_text",
     "folded": "engram.storage.folding",
     "Edges": "engram.storage.graph",
     "Memory": "engram.storage.memories",
@@ -105,7 +112,7 @@ _LAZY = {
     "RecordReader": "engram.storage.records",
     "Store": "engram.storage.store",
     "Traces": "engram.storage.strength",
-    "Phrase": "engram.storage.text",
+    "Phrase": "engram.storage.full_text",
 }
 
 

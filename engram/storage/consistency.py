@@ -25,6 +25,14 @@ _RULES = {
         "SELECT count(*) FROM embedding AS v JOIN model AS m ON m.id = v.model"
         " WHERE length(v.vector) <> 2 * m.dim"
     ),
+    "vectors of facts do not have their model's dimension": (
+        "SELECT count(*) FROM fact_embedding AS v JOIN model AS m ON m.id = v.model"
+        " WHERE length(v.vector) <> 2 * m.dim"
+    ),
+    "facts lack a vector between two others": (
+        "SELECT count(*) FROM (SELECT 1 FROM fact_embedding GROUP BY fact"
+        " HAVING min(chunk) <> 0 OR max(chunk) <> count(*) - 1)"
+    ),
     "episodes lack a vector between two others": (
         "SELECT count(*) FROM (SELECT 1 FROM embedding GROUP BY episode, model"
         " HAVING min(chunk) <> 0 OR max(chunk) <> count(*) - 1)"

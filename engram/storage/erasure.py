@@ -32,6 +32,7 @@ _COUNTED = {
         "access_log",
         "fact",
         "fact_source",
+        "fact_embedding",
         "entity",
         "entity_alias",
         "edge",
@@ -143,8 +144,7 @@ class EntityErasure:
         episodes = list(gone)
         facts = self._facts_to_go(names, episodes, sweep=content_sweep)
         erased = list(gone.values()), self._fact_ids(facts)
-        for fact in facts:
-            self._facts.remove(fact, now)
+        self._facts.remove(facts, now)
         self._remove_episodes(episodes, now)
         self._connection.execute(
             f"UPDATE fact_source SET source = NULL WHERE source IS NOT NULL"  # noqa: S608

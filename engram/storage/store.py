@@ -24,6 +24,8 @@ from engram.storage.embeddings import Embeddings
 from engram.storage.episodes import Episodes, NewEpisode
 from engram.storage.erasure import EntityErasure
 from engram.storage.experiences import Experiences
+from engram.storage.fact_evidence import FactEvidence
+from engram.storage.fact_search import FactSearch
 from engram.storage.facts import Facts
 from engram.storage.feedback import Feedback
 from engram.storage.graph import Graph
@@ -121,7 +123,11 @@ class Store(StoreFile):
         self.training = Training(self._connection)
         self.names = Names(self._connection)
         self.projects = Projects(self._connection)
-        self.facts = Facts(self._connection, self._agents, self._changes, self.projects)
+        self.facts = Facts(
+            self._connection, self._agents, self._changes, self.projects, self.fact_text
+        )
+        self.evidence = FactEvidence(self._connection)
+        self.fact_search = FactSearch(self._connection)
         self.graph = Graph(self._connection, self._agents, self._changes)
         self.reflections = Reflections(self._connection, self._agents)
         self.dormancy = DormantEvaluation(self._connection)
@@ -303,12 +309,14 @@ class Store(StoreFile):
             # FTS5's part of it trusts the structure that this connection read last, which others
             # have rewritten since; any search reads it anew.
             self.text.refresh()
+            self.fact_text.refresh()
             problems = Consistency(self._connection, self.models, self.embeddings).problems()
-        try:
-            with self.writing():
-                self.text.check()
-        except CorruptStore:
-            problems.append("the full-text index differs from the episodes")
+        for text, memories in ((self.text, "episodes"), (self.fact_text, "facts")):
+            try:
+                with self.writing():
+                    text.check()
+            except CorruptStore:
+                problems.append(f"the full-text index differs from the {memories}")
         return problems
 
     def records(self, agent: str | None, *, vectors: bool = False) -> RecordReader:
@@ -333,6 +341,7 @@ class Store(StoreFile):
             self.labels,
             self.graph,
             self.text,
+            self.fact_text,
             self._changes,
             model=model,
             merge=merge,

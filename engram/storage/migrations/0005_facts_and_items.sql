@@ -15,13 +15,15 @@ CREATE VIRTUAL TABLE fact_fts USING fts5 (
 
 INSERT INTO fact_fts (fact_fts, rank) VALUES ('secure-delete', 1);
 
--- The vector of a fact: float16, little-endian, unit length. A fact without one, or with one of
--- another model than the current, is embedded by the first recall that looks for facts.
+-- The vectors of a fact, one per chunk: float16, little-endian, unit length. A fact without them, or
+-- with those of another model than the current, is embedded by the first recall that may return it.
 CREATE TABLE fact_embedding (
-    fact INTEGER PRIMARY KEY REFERENCES fact ON DELETE CASCADE,
+    fact INTEGER NOT NULL REFERENCES fact ON DELETE CASCADE,
+    chunk INTEGER NOT NULL,
     model INTEGER NOT NULL REFERENCES model,
-    vector BLOB NOT NULL
-) STRICT;
+    vector BLOB NOT NULL,
+    PRIMARY KEY (fact, chunk)
+) STRICT, WITHOUT ROWID;
 
 -- A value that a program keeps under a namespace and a key. It is an episode, whose text is what of
 -- the value is searched, so every face finds it and an erasure of the episode takes it along.
