@@ -171,11 +171,18 @@ def use_everything(path: Path, folder: Path) -> None:
         memory.remember(texts[1], project=folder / SECRET, memory_id=SECRET)
         for mode in ("hybrid", "cosine", "spreading"):
             memory.recall(SECRET, mode=mode, tags=[SECRET])
+        memory.recall_memories(SECRET, actors=[SECRET]), memory.accesses(first)
         memory.search(SECRET)
         memory.search_explained(SECRET)
         memory.get(first), memory.episodes(tags=[SECRET]), memory.count(actors=[SECRET])
         fact = memory.assert_fact(SECRET, SECRET, SECRET, source=SECRET)
-        memory.facts(), memory.why(fact), memory.timeline(SECRET), memory.contradictions()
+        (
+            memory.get_fact(fact),
+            memory.facts(),
+            memory.why(fact),
+            memory.timeline(SECRET),
+            memory.contradictions(),
+        )
         memory.add_alias(SECRET, f"{SECRET} II"), memory.declare_predicate(SECRET, multi=True)
         memory.decay(), memory.prune(preview=True), memory.reflect(), memory.compress()
         memory.list_agents(), memory.counts(), memory.check(), memory.maintain()

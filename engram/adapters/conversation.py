@@ -10,20 +10,35 @@ from __future__ import annotations
 
 import heapq
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from engram import arguments
 from engram.errors import InvalidArgument, NotFound
 from engram.provenance import DEFAULT_PROVENANCE, TRUSTED_PROVENANCE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
 
     from engram.engine import Engram
     from engram.models import Episode
 
-__all__ = ["ROLES", "Conversation", "place", "provenance_of", "role_of"]
+__all__ = [
+    "LANGCHAIN",
+    "LLAMA_INDEX",
+    "ROLES",
+    "Conversation",
+    "Said",
+    "ToolCall",
+    "place",
+    "provenance_of",
+    "role_of",
+    "said_in",
+]
+
+LANGCHAIN: Final = "langchain_message"
+LLAMA_INDEX: Final = "llama_index_message"
+"""The members of an episode's metadata that hold a framework's message, but for its text."""
 
 ROLES: Final = {
     "human": "user",
@@ -121,3 +136,68 @@ def provenance_of(role: str) -> str:
     Those of people are "user", those of tools "tool"; a model's are external.
     """
     return _SOURCES.get(ROLES.get(role, ""), DEFAULT_PROVENANCE)
+
+
+class ToolCall(NamedTuple):
+    """A tool that a message asks for.
+
+    Attributes:
+        id: What its answer names.
+        name: The tool.
+        args: What it is given.
+    """
+
+    id: str | None
+    name: str
+    args: dict[str, object]
+
+
+class Said(NamedTuple):
+    """What every framework has a form for.
+
+    Attributes:
+        text: The text.
+        calls: The tools that it asks for.
+        answers: The id of the call that it answers.
+    """
+
+    text: str
+    calls: list[ToolCall]
+    answers: str | None
+
+
+def said_in(episode: Episode) -> Said:
+    """Return what a message says, whichever framework's it is.
+
+    Raises:
+        KeyError, TypeError, AttributeError: Its metadata are not what an adapter wrote.
+    """
+    for member, read in ((LANGCHAIN, _from_langchain), (LLAMA_INDEX, _from_llama_index)):
+        kept: Any = episode.metadata.get(member)
+        if kept is not None:
+            return read(kept, episode.content)
+    return Said(episode.content, [], None)
+
+
+def _from_langchain(kept: Mapping[str, Any], text: str) -> Said:
+    data = kept["data"]
+    content = data.get("content", text)
+    calls = [
+        ToolCall(one["id"], one["name"], dict(one["args"])) for one in data.get("tool_calls") or ()
+    ]
+    # Of blocks the text was made when the message was kept.
+    return Said(content if isinstance(content, str) else text, calls, data.get("tool_call_id"))
+
+
+def _from_llama_index(kept: Mapping[str, Any], text: str) -> Said:
+    blocks = kept.get("blocks")
+    if blocks is not None:
+        text = "\n".join(one["text"] for one in blocks if one["block_type"] == "text")
+    calls = []
+    for one in blocks or ():
+        if one["block_type"] == "tool_call":
+            args = one["tool_kwargs"]
+            # Arguments may be text that a model wrote.
+            given = args if isinstance(args, dict) else {"input": args}
+            calls.append(ToolCall(one["tool_call_id"], one["tool_name"], given))
+    return Said(text, calls, kept["additional_kwargs"].get("tool_call_id"))

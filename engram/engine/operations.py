@@ -40,6 +40,7 @@ OPERATIONS: Final = {
         ("k",), lambda result: {"engram.results": len(result[0])}, finds=True
     ),
     "get": _PLAIN,
+    "accesses": _PLAIN,
     "episodes": Operation(("limit",), fields("episodes")),
     "count": _PLAIN,
     "forget": _PLAIN,
@@ -47,6 +48,7 @@ OPERATIONS: Final = {
         ("content_sweep",), fields("episodes_deleted", "facts_deleted", "wiped")
     ),
     "assert_fact": _PLAIN,
+    "get_fact": _PLAIN,
     "facts": Operation(("limit",), fields("facts")),
     "why": _PLAIN,
     "timeline": Operation(describe=length("facts")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Self
 
 from engram import arguments
@@ -128,7 +129,8 @@ class Session:
     def counts(self) -> Counts:
         """Return how much the store holds: this agent's episodes, the file's facts."""
         with self._store.reading():
-            return self._store.counts(self._agent)
+            counts = self._store.counts(self._agent)
+        return replace(counts, index_bytes=Shelf(self._index_folder).size())
 
     def model(self) -> StoredModel | None:
         """Return the embedding model whose vectors the store holds, None before the first write."""

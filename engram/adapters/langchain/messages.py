@@ -13,11 +13,12 @@ from langchain_core.messages import (
     HumanMessage,
     RemoveMessage,
     SystemMessage,
+    ToolMessage,
     messages_from_dict,
 )
 
 from engram import arguments
-from engram.adapters.conversation import ROLES, provenance_of, role_of
+from engram.adapters.conversation import LANGCHAIN, ROLES, provenance_of, role_of, said_in
 from engram.errors import InvalidArgument, InvalidType
 from engram.models import ObserveInput
 
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from engram.models import Episode
 
 __all__ = ["from_episode", "to_episode"]
-
-KEPT: Final = "langchain_message"
-"""The member of an episode's metadata that holds the message, but for its text."""
 
 _CHUNK = "MessageChunk"
 _PLAIN: Final[dict[str, Callable[[str], BaseMessage]]] = {
@@ -68,7 +66,7 @@ def to_episode(message: object, tags: list[str]) -> ObserveInput:
         content=content,
         tags=[role, *tags],
         provenance=provenance_of(message.role if isinstance(message, ChatMessage) else role),
-        metadata={KEPT: {"type": message.type, "data": kept}},
+        metadata={LANGCHAIN: {"type": message.type, "data": kept}},
     )
 
 
@@ -94,21 +92,34 @@ def _fits_json(value: object) -> bool:
 def from_episode(episode: Episode) -> BaseMessage | None:
     """Return the message of an episode, exactly as it was given; None where it is none.
 
-    An episode that another face wrote has its role alone: it becomes a plain message of that role,
-    and nothing where the role is that of a tool.
+    What another adapter wrote becomes a message of its role with its tool calls, an episode of any
+    other face a plain message of its role; nothing comes of what a tool said to no known call.
     """
     role = role_of(episode)
-    kept = episode.metadata.get(KEPT)
-    if role is None or kept is None:
-        return None if role is None else _plain(role, episode.content)
+    if role is None:
+        return None
+    kept = episode.metadata.get(LANGCHAIN)
     try:
+        if kept is None:
+            return _from_another(role, episode)
         whole = cast("dict[str, Any]", kept)
         data = {"content": episode.content} | whole["data"]
         return messages_from_dict([whole | {"data": data}])[0]
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, AttributeError):
         # Of a version of LangChain that this one cannot read, or written by hand.
         _LOG.warning("a stored message is not one that langchain-core can read; its text is used")
         return _plain(role, episode.content)
+
+
+def _from_another(role: str, episode: Episode) -> BaseMessage | None:
+    said = said_in(episode)
+    if said.answers is not None:
+        return ToolMessage(said.text, tool_call_id=said.answers)
+    if said.calls:
+        return AIMessage(
+            said.text, tool_calls=[{**one._asdict(), "type": "tool_call"} for one in said.calls]
+        )
+    return _plain(role, said.text)
 
 
 def _plain(role: str, content: str) -> BaseMessage | None:
