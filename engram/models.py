@@ -340,6 +340,26 @@ class SearchResult:
 
 
 @dataclass
+class FactResult:
+    """One fact among the hits of `Engram.recall_memories`.
+
+    Attributes:
+        fact: The fact.
+        score: 0 to 1, on one scale with the episodes of the same answer.
+        distance: L2 distance between the unit vectors of the query and of the fact's nearest chunk,
+            0 to 2; infinite while the fact waits to be embedded.
+        provenance: The least trusted source it ever had; "unknown" without one.
+        quarantined: The fact is, or a source of it that is still there.
+    """
+
+    fact: Fact
+    score: float
+    distance: float
+    provenance: str
+    quarantined: bool
+
+
+@dataclass
 class EpisodePage:
     """One page of `Engram.episodes`.
 

@@ -10,6 +10,17 @@ import pytest
 from engram.storage import schema
 from engram.storage.connection import Connection
 
+_BEFORE_5 = {
+    "INSERT INTO fact (uid, agent, subject, predicate, object, valid_from, valid_to,"
+    " recorded_at, confidence, reflection, shared, quarantined, search_text)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)": (
+        "INSERT INTO fact (uid, agent, subject, predicate, object, valid_from, valid_to,"
+        " recorded_at, confidence, reflection, shared, quarantined)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    ),
+    "INSERT INTO fact_fts (rowid, body)"
+    " SELECT id, body FROM fact_text WHERE id BETWEEN ? AND ?": "SELECT ?, ?",
+}
 _BEFORE_4 = {
     "INSERT INTO label (kind, name, folded) VALUES (?1, ?2, folded(?2))": (
         "INSERT INTO label (kind, name) VALUES (?1, ?2)"
@@ -23,17 +34,20 @@ _BEFORE_4 = {
 
 @contextmanager
 def older(monkeypatch: pytest.MonkeyPatch, version: int) -> Iterator[None]:
-    """Be an engram that knows the schema up to a version below 4, and writes as that one did."""
+    """Be an engram that knows the schema up to a version below 5, and writes as that one did."""
     steps = schema.migrations()[:version]
+    others = _BEFORE_5 | (_BEFORE_4 if version < 4 else {})
     execute, executemany = Connection.execute, Connection.executemany
 
     def one(self, sql, bindings=()):
-        return execute(self, _BEFORE_4.get(sql, sql), bindings)
+        if sql in _BEFORE_5 and "search_text" in sql:
+            bindings = bindings[:-1]
+        return execute(self, others.get(sql, sql), bindings)
 
     def many(self, sql, bindings):
-        if sql in _BEFORE_4 and "embedding" in sql:
+        if sql in others and "embedding" in sql:
             bindings = [row[:4] for row in bindings]
-        executemany(self, _BEFORE_4.get(sql, sql), bindings)
+        executemany(self, others.get(sql, sql), bindings)
 
     with monkeypatch.context() as patch:
         patch.setattr(schema, "migrations", lambda: steps)

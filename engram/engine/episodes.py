@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Unpack
 
@@ -17,18 +18,20 @@ from engram.paths import ownership
 from engram.provenance import DEFAULT_PROVENANCE, check_provenance
 from engram.retrieval import MAX_K, MODES, Query, recall
 from engram.storage import NewEpisode, Origin
-from engram.times import to_micros
+from engram.times import from_micros, to_micros
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from engram.models import Episode, Filters, SearchResult
+    from engram.storage import EpisodeFilter
 
 _PAGE_MAX = 1000
 _DEPTH_MAX = 100
 _BEYOND = 2**63
 _LONGEST = 200
+_NO_VECTOR = np.empty(0, dtype=np.float32)
 
 
 class EpisodeMemory(Forgetting):
@@ -213,35 +216,66 @@ class EpisodeMemory(Forgetting):
             warnings.warn(
                 "k_inner has no effect: filters apply before the choice",
                 DeprecationWarning,
-                stacklevel=2,
+                stacklevel=3,  # past what traces the call
             )
+        asked = self._asked_of_episodes(
+            query,
+            k,
+            (mode, accuracy),
+            (depth, decay),
+            (vector_weight, fts_weight),
+            (candidate_limit, min_score),
+            arguments.allowed(self._scope(cross_agent), filters, as_of),
+        )
+        return self._recall(asked)
+
+    def _recall(self, asked: Query) -> list[SearchResult]:
+        with self._searching(asked.text) as found:
+            vector, index = found or (asked.vector, None)
+            results, keys = recall(
+                self._store, index, self._adjacency, replace(asked, vector=vector)
+            )
+        self._recalled(asked.text, keys)
+        return results
+
+    def _recalled(self, query: str, keys: list[int]) -> None:
+        """Go on with the index where that takes longer, and keep the recall for the access log."""
+        if self._upkeep is not None:
+            self._upkeep.start()
+        if keys:
+            self._store.note_recall(self._agent, query, self._now(), keys)
+
+    def _asked_of_episodes(
+        self,
+        query: str,
+        k: int,
+        how: tuple[str, str],
+        spreading: tuple[int, float],
+        weights: tuple[float, float],
+        limits: tuple[int | None, float | None],
+        allowed: EpisodeFilter,
+    ) -> Query:
+        """Return a recall's arguments, checked, without its vector; see `recall`."""
         text = arguments.query(query)
         count = arguments.integer(k, "k", 1, MAX_K)
+        mode, accuracy = how
         if mode not in MODES:
             message = f"mode must be one of {', '.join(MODES)}"
             raise InvalidArgument(message)
         if accuracy not in ACCURACIES:
             message = f"accuracy must be one of {', '.join(ACCURACIES)}"
             raise InvalidArgument(message)
-        weights = self._weights(vector_weight, fts_weight)
-        pool = None
-        if candidate_limit is not None:
-            pool = arguments.integer(candidate_limit, "candidate_limit", 1, 2**31)
-        floor = None if min_score is None else arguments.number(min_score, "min_score")
-        hops = arguments.integer(depth, "depth", 0, _DEPTH_MAX)
-        survives = arguments.number(decay, "decay", 0.0, 1.0)
-        allowed = arguments.allowed(self._scope(cross_agent), filters, as_of)
-        with self._searching(text) as found:
-            vector, index = found or (np.empty(0, dtype=np.float32), None)
-            asked = Query(
-                text, vector, count, mode, accuracy, allowed, *weights, pool, floor, hops, survives
-            )
-            results, keys = recall(self._store, index, self._adjacency, asked)
-        if self._upkeep is not None:
-            self._upkeep.start()
-        if keys:
-            self._store.note_recall(self._agent, text, self._now(), keys)
-        return results
+        shares = self._weights(*weights)
+        pool, floor = limits
+        if pool is not None:
+            pool = arguments.integer(pool, "candidate_limit", 1, 2**31)
+        if floor is not None:
+            floor = arguments.number(floor, "min_score")
+        hops = arguments.integer(spreading[0], "depth", 0, _DEPTH_MAX)
+        survives = arguments.number(spreading[1], "decay", 0.0, 1.0)
+        return Query(
+            text, _NO_VECTOR, count, mode, accuracy, allowed, *shares, pool, floor, hops, survives
+        )
 
     @staticmethod
     def _weights(vector_weight: float, text_weight: float) -> tuple[float, float]:
@@ -265,6 +299,27 @@ class EpisodeMemory(Forgetting):
         if episode is None:
             raise self._not_found()
         return episode
+
+    def accesses(self, episode_id: str) -> tuple[int, datetime | None]:
+        """Return how often recalls returned an episode, and when one last did, in UTC.
+
+        For an agent its own recalls count, otherwise everyone's.
+
+        Raises:
+            NotFound: No episode has this id, or it is not this agent's.
+            InvalidType: The id is no `str`.
+            Busy: The recalls that wait to be logged cannot be written.
+        """
+        uid = arguments.text(episode_id, "episode_id")
+        self._store.flush()
+        with self._store.reading():
+            key = self._store.episodes.key(uid, self._agent)
+            # One that is hidden has a key and cannot be got.
+            if key is None or self._store.episodes.get(uid, self._agent) is None:
+                raise self._not_found()
+            found = self._store.strength.accesses(np.array([key], dtype=np.int64), self._agent)
+        count, latest = int(found.counts[0]), int(found.latest[0])
+        return count, from_micros(latest) if count else None
 
     def episodes(
         self,

@@ -10,6 +10,7 @@ from engram.engine.embedding_parts import embed_parts
 from engram.engine.session import Session
 from engram.errors import Busy
 from engram.storage import KINDS, texts_of
+from engram.tracing import count_episodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -70,6 +71,8 @@ class Importing(Session):
                 if progress is not None and done % _PROGRESS_EVERY == 0:
                     progress(done, total)
             writer.finish(self._now())
+        if self._events is None:
+            count_episodes("memory_written", writer.written["episode"])
         self._emit("memory_written", ({"memory_id": uid, "kind": kind} for uid, kind in written))
         if progress is not None:
             progress(total, total)

@@ -5,21 +5,30 @@ from __future__ import annotations
 from engram.index.adjacency import Adjacency
 from engram.index.distances import distance_bounds, true_distances
 from engram.index.episode_index import DEFAULT_BUDGET, EpisodeIndex
+from engram.index.fact_index import FACT, FactIndex
 from engram.index.mapped import Damaged
+from engram.index.matching import match_memories
+from engram.index.selection import Selection
 from engram.index.shelf import Shelf
 from engram.index.upkeep import Upkeep
-from engram.index.vectors import ACCURACIES, Neighbours, nearest
+from engram.index.vectors import ACCURACIES, Neighbours, nearest, nearest_facts, nearest_of
 
 __all__ = [
     "ACCURACIES",
     "DEFAULT_BUDGET",
+    "FACT",
     "Adjacency",
     "Damaged",
     "EpisodeIndex",
+    "FactIndex",
     "Neighbours",
+    "Selection",
     "Shelf",
     "Upkeep",
     "distance_bounds",
+    "match_memories",
     "nearest",
+    "nearest_facts",
+    "nearest_of",
     "true_distances",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -18,13 +18,24 @@ if TYPE_CHECKING:
     from engram.index.segment import Segment
 
 
+class VectorSource(Protocol):
+    """An index: its newest rows are in memory, the others' vectors in the store."""
+
+    @property
+    def tail(self) -> Tail:
+        """The newest rows."""
+
+    def vectors_of(self, keys: NDArray[np.int64]) -> VectorBatch:
+        """Return the store's vectors of some rows, given by ascending keys, int64[n]."""
+
+
 def true_distances(
-    index: EpisodeIndex, vector: NDArray[np.float32], episodes: NDArray[np.int64]
+    index: VectorSource, vector: NDArray[np.float32], episodes: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Return each episode's distance, float64[n], exact to zero; inf where it has no vector.
 
     Args:
-        index: The index.
+        index: The index, of episodes or of facts.
         vector: As for `nearest`.
         episodes: int64[n], keys in any order.
     """
@@ -36,7 +47,7 @@ def true_distances(
     found = np.full(len(episodes), np.inf)
     for batch, here in (
         (_of_tail(tail, episodes[recent]), recent),
-        (_of_store(index, episodes[~recent]), ~recent),
+        (index.vectors_of(np.sort(episodes[~recent])), ~recent),
     ):
         if not len(batch.episodes):
             continue
@@ -109,11 +120,6 @@ def _bounds(
     present = np.searchsorted(rows, mine[starts])
     nearer[present], further[present] = least, most
     return nearer, further
-
-
-def _of_store(index: EpisodeIndex, episodes: NDArray[np.int64]) -> VectorBatch:
-    """Return the vectors of some episodes, by ascending keys."""
-    return index.store.embeddings.of(np.sort(episodes), index.model)
 
 
 def _of_tail(tail: Tail, episodes: NDArray[np.int64]) -> VectorBatch:

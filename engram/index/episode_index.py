@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from engram.index.segment import Segment
     from engram.index.shelf import Shelf
     from engram.models import StoredModel
-    from engram.storage import EpisodeFilter, Store
+    from engram.storage import EpisodeFilter, Store, VectorBatch
 
 TAIL_ROWS: Final = 4096
 """Episodes beyond which the tail becomes a segment. Stores with fewer need none: scans of whole
@@ -262,6 +262,10 @@ class EpisodeIndex:
         self.segments[at : at + len(old)] = [] if new is None else [new]
         self._parts_changed()
         return True
+
+    def vectors_of(self, keys: NDArray[np.int64]) -> VectorBatch:
+        """Return the store's vectors of some episodes, given by ascending keys, int64[n]."""
+        return self.store.embeddings.of(keys, self.model)
 
     def select(self, allowed: EpisodeFilter) -> list[Selection]:
         """Return what a filter allows of each part; asked again, it costs nothing."""

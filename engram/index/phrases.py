@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from engram.index.segment import Segment
     from engram.index.tail import Tail
-    from engram.storage import Phrase, Store
+    from engram.storage import FullText, Phrase
 
     _Occurrences = tuple[NDArray[np.uint32], NDArray[np.int64]]
 
@@ -34,7 +34,7 @@ class PhraseRows:
         # The rows of each phrase, how often they have it, and the last key that this covers.
         self._kept: dict[Segment | Tail, dict[Phrase, tuple[_Occurrences, int]]] = {}
 
-    def of(self, store: Store, segment: Segment | Tail, phrase: Phrase) -> _Occurrences:
+    def of(self, text: FullText, segment: Segment | Tail, phrase: Phrase) -> _Occurrences:
         """Return the rows of a segment that have a phrase, ascending, and how often.
 
         Forgotten episodes may be among them.
@@ -43,7 +43,7 @@ class PhraseRows:
         none = np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.int64)
         found, covered = kept.pop(phrase, (none, segment.first - 1))
         if covered < segment.last:
-            keys, counts = store.text.phrase(phrase, covered + 1, segment.last)
+            keys, counts = text.phrase(phrase, covered + 1, segment.last)
             rows = np.searchsorted(segment.keys, keys).astype(np.uint32)
             found = np.concatenate((found[0], rows)), np.concatenate((found[1], counts))
         if len(kept) >= _KEPT:

@@ -98,10 +98,10 @@ class Selector:
         hidden = rows_of(segment, self._hidden)
         listed = self._listed(segment, hidden)
         if listed is not None:
-            return _settled(segment, self._filtered(segment, listed, hidden))
+            return settled(segment, self._filtered(segment, listed, hidden))
         mask = self._in_time(segment)
         if isinstance(mask, Selection):
-            return _settled(segment, self._filtered(segment, mask.rows, hidden))
+            return settled(segment, self._filtered(segment, mask.rows, hidden))
         if self._origins is not None:
             by_origin = self._origins[segment.origins]
             mask = by_origin if mask is None else mask & by_origin
@@ -215,7 +215,7 @@ def _few(rows: int) -> int:
     return max(FEW, rows // _FEW_OF)
 
 
-def _settled(segment: Segment | Tail, rows: NDArray[np.uint32]) -> Selection:
+def settled(segment: Segment | Tail, rows: NDArray[np.uint32]) -> Selection:
     """Return listed rows as what suits their number."""
     if len(rows) == segment.rows:
         return Selection(len(rows))

@@ -26,14 +26,18 @@ from engram._native import (
 from engram.arrays import distinct
 from engram.index.codes import Codes, QueryCodes, chunks_of, codes_of_rows
 from engram.index.distances import true_distances
-from engram.index.selection import Selection
+from engram.index.selection import Selection, rows_of, settled
 from engram.index.tail import Tail
 from engram.models import Certificate
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
+    from engram.index.distances import VectorSource
     from engram.index.episode_index import EpisodeIndex
+    from engram.index.fact_index import FactIndex
     from engram.index.segment import Segment
     from engram.storage import EpisodeFilter
 
@@ -136,14 +140,63 @@ def nearest(
         if len(found[0]) == min(k, matching):
             return Neighbours(*found, _certificate(query, "graph", matching, index.documents))
     query.considered = 0
-    keys = [_candidates(part, one, query) for part, one in parts if one.count]
+    keys = _scanned(parts, query)
     way = "sketch" if query.sketched else "scan"
     certificate = _certificate(query, way, matching, index.documents)
     return Neighbours(*_ranked(index, vector, k, keys), certificate)
 
 
+def nearest_facts(
+    facts: FactIndex,
+    vector: NDArray[np.float32],
+    k: int,
+    chosen: Sequence[Selection],
+    accuracy: str,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the `k` nearest of some facts, nearest first, and how far they are.
+
+    Args:
+        facts: The index, refreshed in the transaction around this call.
+        vector: As for `nearest`.
+        k: How many, at least 1.
+        chosen: The rows of each of its parts that may be found.
+        accuracy: As for `nearest`.
+    """
+    query = _Query(vector, k, accuracy, frugal=False)
+    keys = _scanned(list(zip(facts.parts, chosen, strict=True)), query)
+    return _ranked(facts, vector, k, keys)
+
+
+def nearest_of(
+    index: EpisodeIndex, vector: NDArray[np.float32], k: int, episodes: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the `k` nearest of some episodes and their distances, as `Neighbours` has them.
+
+    It is certain that nothing nearer was missed. Episodes without vectors are left out.
+
+    Args:
+        index: As for `nearest`.
+        vector: Likewise.
+        k: Likewise.
+        episodes: int64[n], keys, ascending, all of them in the store.
+
+    Raises:
+        Damaged: A segment's file is not what was written.
+    """
+    query = _Query(vector, k, "exact", frugal=index.frugal)
+    chosen = [(part, settled(part, rows_of(part, episodes))) for part in index.parts]
+    keys = _scanned(chosen, query)
+    return _ranked(index, vector, k, keys)
+
+
+def _scanned(
+    parts: list[tuple[Segment | Tail, Selection]], query: _Query
+) -> list[NDArray[np.int64]]:
+    return [_candidates(part, one, query) for part, one in parts if one.count]
+
+
 def _ranked(
-    index: EpisodeIndex, vector: NDArray[np.float32], k: int, found: list[NDArray[np.int64]]
+    index: VectorSource, vector: NDArray[np.float32], k: int, found: list[NDArray[np.int64]]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the `k` nearest of some different episodes by their true vectors, and how far."""
     keys = np.concatenate(found) if found else np.empty(0, dtype=np.int64)

@@ -11,7 +11,8 @@ import numpy as np
 from engram._native import blend
 from engram.index import Damaged, nearest, true_distances
 from engram.models import Certificate, SearchResult
-from engram.retrieval.spreading import similarity, spreading
+from engram.retrieval.spreading import activate, similarity, spreading
+from engram.tracing import stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from engram.index import Adjacency, EpisodeIndex, Neighbours
+    from engram.retrieval.spreading import Activation
     from engram.storage import EpisodeFilter, Store
 
 _T = TypeVar("_T")
@@ -26,7 +28,7 @@ _T = TypeVar("_T")
 MAX_K: Final = 4096
 """The largest `k`, and the largest pool of candidates a side contributes."""
 _POOL_PER_RESULT: Final = 4
-_SEEDS_PER_RESULT: Final = 3
+SEEDS_PER_RESULT: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +66,19 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ranking:
+class Ranking:
     """Episode keys, best first, with scores and distances in step."""
 
     episodes: NDArray[np.int64]
     scores: NDArray[np.float64]
     distances: NDArray[np.float64]
-    certificate: Certificate
+    certificate: Certificate | None
+
+    def above(self, min_score: float | None) -> int:
+        """Return how many of the first do not score below a floor."""
+        if min_score is None:
+            return len(self.scores)
+        return int(np.count_nonzero(self.scores >= min_score))
 
 
 def recall(
@@ -90,15 +98,17 @@ def recall(
         min(k, matches) results: every filter applies before the choice. Ties are in insertion
         order, so the same store and query give the same answer.
     """
-    if index is None:
-        ranking = _by_words(store, query)
-    else:
-        ranking = refreshed(index, lambda: _RANKINGS[query.mode](store, index, adjacency, query))
+    with stage("rank"):
+        if index is None:
+            ranking = _by_words(store, query)
+        else:
+            ranking = refreshed(
+                index, lambda: _RANKINGS[query.mode](store, index, adjacency, query)
+            )
     store.embeddings.refuse_damage()
-    kept = len(ranking.scores)
-    if query.min_score is not None:
-        kept = int(np.count_nonzero(ranking.scores >= query.min_score))
-    episodes = store.episodes.fetch(ranking.episodes[:kept])
+    kept = ranking.above(query.min_score)
+    with stage("read"):
+        episodes = store.episodes.fetch(ranking.episodes[:kept])
     results = [
         SearchResult(episode, score, distance, episode.importance_score, ranking.certificate)
         for episode, score, distance in zip(
@@ -121,19 +131,23 @@ def refreshed(index: EpisodeIndex, work: Callable[[], _T]) -> _T:
         return work()
 
 
+def pool_of(query: Query) -> int:
+    """Return how many candidates each side of a hybrid recall contributes."""
+    return max(min(query.pool or _POOL_PER_RESULT * query.k, MAX_K), query.k)
+
+
 def _near(index: EpisodeIndex, query: Query, k: int) -> Neighbours:
     return nearest(index, query.vector, k, query.allowed, query.accuracy)
 
 
-def _by_meaning(_: Store, index: EpisodeIndex, __: Adjacency, query: Query) -> _Ranking:
+def _by_meaning(_: Store, index: EpisodeIndex, __: Adjacency, query: Query) -> Ranking:
     near = _near(index, query, query.k)
-    return _Ranking(near.episodes, similarity(near.distances), near.distances, near.certificate)
+    return Ranking(near.episodes, similarity(near.distances), near.distances, near.certificate)
 
 
-def _by_both(_: Store, index: EpisodeIndex, __: Adjacency, query: Query) -> _Ranking:
+def _by_both(_: Store, index: EpisodeIndex, __: Adjacency, query: Query) -> Ranking:
     """Blend the nearest and the best-matching candidates, each side scaled to 0..1."""
-    pool = min(query.pool or _POOL_PER_RESULT * query.k, MAX_K)
-    pool = max(pool, query.k)
+    pool = pool_of(query)
     near = _near(index, query, pool)
     matches, match_scores = index.match(query.text, query.allowed, pool)
     episodes, scores = blend(
@@ -151,10 +165,10 @@ def _by_both(_: Store, index: EpisodeIndex, __: Adjacency, query: Query) -> _Ran
         keys = np.array(others, dtype=np.int64)
         known.update(zip(others, true_distances(index, query.vector, keys).tolist(), strict=True))
     distances = np.array([known[key] for key in episodes.tolist()], dtype=np.float64)
-    return _Ranking(episodes, scores, distances, near.certificate)
+    return Ranking(episodes, scores, distances, near.certificate)
 
 
-def _by_words(store: Store, query: Query) -> _Ranking:
+def _by_words(store: Store, query: Query) -> Ranking:
     """Rank by words alone where that is asked for and no episode is embedded yet."""
     none = np.empty(0, dtype=np.int64), np.empty(0)
     matches = none
@@ -166,28 +180,25 @@ def _by_words(store: Store, query: Query) -> _Ranking:
     certificate = Certificate(
         query.accuracy, "scan", exact=True, matching=count, considered=0, reason=reason
     )
-    return _Ranking(episodes, scores, np.full(len(episodes), np.inf), certificate)
+    return Ranking(episodes, scores, np.full(len(episodes), np.inf), certificate)
+
+
+def associated(
+    index: EpisodeIndex, adjacency: Adjacency, query: Query
+) -> tuple[Neighbours, Activation]:
+    """Return the nearest episodes, three for each result, and what they activate."""
+    near = _near(index, query, min(SEEDS_PER_RESULT * query.k, MAX_K))
+    rows, allows = adjacency.of(query.allowed.agent), partial(index.allows, query.allowed)
+    return near, activate(rows, near, allows, query.depth, query.decay)
 
 
 def _by_association(
     store: Store, index: EpisodeIndex, adjacency: Adjacency, query: Query
-) -> _Ranking:
+) -> Ranking:
     """Rank the nearest episodes and those that activation spreads to from them."""
-    seeds = min(_SEEDS_PER_RESULT * query.k, MAX_K)
-    near = _near(index, query, seeds)
-    episodes, scores, distances = spreading(
-        store,
-        adjacency,
-        index,
-        query.vector,
-        near,
-        query.allowed.agent,
-        partial(index.allows, query.allowed),
-        query.depth,
-        query.decay,
-        query.k,
-    )
-    return _Ranking(episodes, scores, distances, near.certificate)
+    near, activation = associated(index, adjacency, query)
+    episodes, scores, distances = spreading(store, index, query.vector, near, activation, query.k)
+    return Ranking(episodes, scores, distances, near.certificate)
 
 
 _RANKINGS: Final = {"hybrid": _by_both, "cosine": _by_meaning, "spreading": _by_association}

@@ -6,7 +6,7 @@ describe ("A spreading-activation theory of semantic processing", Psychological 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from engram.index import Adjacency, EpisodeIndex, Neighbours
+    from engram.index import EpisodeIndex, Neighbours
     from engram.index.rows import Rows
     from engram.storage import Store
 
@@ -34,6 +34,22 @@ _ROUNDING: Final = 1e-9
 """By how much two ways to compute one score may differ."""
 
 
+class Activation(NamedTuple):
+    """What spreading reached, ascending by key, and how much each received, 0 to 1.
+
+    Attributes:
+        episodes: int64[n].
+        of_episodes: float64[n].
+        entities: int64[m].
+        of_entities: float64[m].
+    """
+
+    episodes: NDArray[np.int64]
+    of_episodes: NDArray[np.float64]
+    entities: NDArray[np.int64]
+    of_entities: NDArray[np.float64]
+
+
 def similarity(distances: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return `1 / (1 + d)`: 1 for identical, about 0.41 for orthogonal, 1/3 for opposite."""
     return 1.0 / (1.0 + distances)
@@ -41,14 +57,10 @@ def similarity(distances: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def spreading(
     store: Store,
-    adjacency: Adjacency,
     index: EpisodeIndex,
     vector: NDArray[np.float32],
     near: Neighbours,
-    agent: str | None,
-    allowed: Allowed,
-    depth: int,
-    decay: float,
+    activation: Activation,
     k: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
     """Return the best of the seeds and the allowed episodes that activation reaches, best first.
@@ -58,20 +70,12 @@ def spreading(
     order. Importance is cut to 0..1. Every episode has its own similarity, reached ones too: with
     activation bounded, one that counted as unlike the query could not pass any seed.
 
-    A node of more than `HUB_ARCS` arcs passes energy on along its strongest ones only, so that the
-    walk costs what it reaches and not what the store holds.
-
     Args:
         store: The store, in a transaction.
-        adjacency: Its entity graph.
         index: Its vectors, up to date.
         vector: float32[dim], the query.
         near: The seeds: the nearest allowed episodes.
-        agent: Whose edges are walked; None is everyone's.
-        allowed: Says of episodes, int64[n], which may appear and conduct, bool[n]; asked about
-            those that a hop reaches.
-        depth: How many hops.
-        decay: The share of energy that survives a hop.
+        activation: What they activated.
         k: How many at most.
 
     Returns:
@@ -80,13 +84,12 @@ def spreading(
     """
     if not len(near.episodes):
         return near.episodes, near.distances, near.distances
-    reached, activation = _activate(adjacency.of(agent), near, allowed, depth, decay)
+    reached = activation.episodes
     episodes = np.union1d(near.episodes, reached)
     importance = store.strength.importance.of(episodes)
     beside = IMPORTANCE_SHARE * np.clip(importance, 0.0, 1.0)
-    bound = max(1.0, activation.max(initial=0.0))
     received = np.zeros(len(episodes))
-    received[np.searchsorted(episodes, reached)] = ACTIVATION_SHARE * (activation / bound)
+    received[np.searchsorted(episodes, reached)] = ACTIVATION_SHARE * activation.of_episodes
     if len(episodes) > k:
         # Bounds of the distances tell most that are reached from those that can be among the best.
         least, most = distance_bounds(index, vector, episodes)
@@ -100,10 +103,22 @@ def spreading(
     return episodes[order], scores[order], distances[order]
 
 
-def _activate(
+def activate(
     rows: Rows, near: Neighbours, allowed: Allowed, depth: int, decay: float
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the allowed episodes that received activation, ascending, and how much."""
+) -> Activation:
+    """Return what activation reaches from the nearest episodes.
+
+    A node of more than `HUB_ARCS` arcs passes energy on along its strongest ones only, so that the
+    walk costs what it reaches and not what the store holds.
+
+    Args:
+        rows: The graph that is walked.
+        near: The seeds: the nearest allowed episodes.
+        allowed: Says of episodes, int64[n], which may appear and conduct, bool[n]; asked about
+            those that a hop reaches.
+        depth: How many hops.
+        decay: The share of energy that survives a hop.
+    """
     nodes, energy = rows.nodes(near.episodes), similarity(near.distances)
     nodes, energy = _in_order(rows, nodes[nodes >= 0], energy[nodes >= 0])
     reached, received = [np.empty(0, dtype=np.int64)], [np.empty(0)]
@@ -116,14 +131,22 @@ def _activate(
         are_episodes = codes < ENTITY
         conducts = np.ones(len(nodes), dtype=np.bool_)
         conducts[are_episodes] = allowed(codes[are_episodes])
-        reached.append(codes[conducts & are_episodes])
-        received.append(energy[conducts & are_episodes])
+        reached.append(codes[conducts])
+        received.append(energy[conducts])
         nodes, energy = nodes[conducts], energy[conducts]
         depth -= 1
-    episodes, place = np.unique(np.concatenate(reached), return_inverse=True)
-    activation = np.zeros(len(episodes))
-    np.add.at(activation, place, np.concatenate(received))
-    return episodes, activation
+    codes, place = np.unique(np.concatenate(reached), return_inverse=True)
+    sums = np.zeros(len(codes))
+    np.add.at(sums, place, np.concatenate(received))
+    first = int(np.searchsorted(codes, ENTITY))
+    return Activation(
+        codes[:first], _bounded(sums[:first]), codes[first:] - ENTITY, _bounded(sums[first:])
+    )
+
+
+def _bounded(activation: NDArray[np.float64]) -> NDArray[np.float64]:
+    bound: float = max(1.0, activation.max(initial=0.0))
+    return activation / bound
 
 
 def _in_order(

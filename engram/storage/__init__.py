@@ -12,17 +12,19 @@ if TYPE_CHECKING:
     from engram.storage.episodes import NewEpisode, Origin
     from engram.storage.experiences import Outline, Use
     from engram.storage.fact_records import Evidence, FactSource, NewFact
+    from engram.storage.fact_search import FactColumns
     from engram.storage.feedback import RoutedSearch
-    from engram.storage.filters import EpisodeFilter
+    from engram.storage.filters import EpisodeFilter, FactFilter
     from engram.storage.folding import folded
+    from engram.storage.full_text import FullText, Phrase
     from engram.storage.graph import Edges
+    from engram.storage.items import NewItem, StoredItem
     from engram.storage.memories import Memory
     from engram.storage.old_store import read_old_store
     from engram.storage.record_writer import RecordWriter
     from engram.storage.records import KINDS, Column, Record, RecordReader
     from engram.storage.store import Store
     from engram.storage.strength import Traces
-    from engram.storage.text import Phrase
     from engram.storage.triplets import (
         INSIGHT,
         INSIGHT_TYPES,
@@ -45,11 +47,15 @@ __all__ = [
     "Edges",
     "EpisodeFilter",
     "Evidence",
+    "FactColumns",
+    "FactFilter",
     "FactSource",
+    "FullText",
     "Memory",
     "NewEpisode",
     "NewExperience",
     "NewFact",
+    "NewItem",
     "Origin",
     "Outline",
     "Phrase",
@@ -58,6 +64,7 @@ __all__ = [
     "RecordWriter",
     "RoutedSearch",
     "Store",
+    "StoredItem",
     "Texts",
     "Traces",
     "Use",
@@ -92,8 +99,13 @@ _LAZY = {
     "Evidence": "engram.storage.fact_records",
     "FactSource": "engram.storage.fact_records",
     "NewFact": "engram.storage.fact_records",
+    "FactColumns": "engram.storage.fact_search",
+    "NewItem": "engram.storage.items",
+    "StoredItem": "engram.storage.items",
     "RoutedSearch": "engram.storage.feedback",
     "EpisodeFilter": "engram.storage.filters",
+    "FactFilter": "engram.storage.filters",
+    "FullText": "engram.storage.full_text",
     "folded": "engram.storage.folding",
     "Edges": "engram.storage.graph",
     "Memory": "engram.storage.memories",
@@ -105,7 +117,7 @@ _LAZY = {
     "RecordReader": "engram.storage.records",
     "Store": "engram.storage.store",
     "Traces": "engram.storage.strength",
-    "Phrase": "engram.storage.text",
+    "Phrase": "engram.storage.full_text",
 }
 
 

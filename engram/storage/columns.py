@@ -23,10 +23,10 @@ _SOURCES: Final = (*PROVENANCES, UNKNOWN_PROVENANCE)
 QUARANTINED: Final = 8
 """Added to an origin, which is the place of its provenance in a fixed order, below 8."""
 
-_ORIGIN: Final = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(_SOURCES))
+ORIGIN: Final = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(_SOURCES))
+"""SQL: the cases of a provenance, each with its place in a fixed order, most trusted first."""
 
-
-_UNKNOWN: Final = _SOURCES.index(UNKNOWN_PROVENANCE)
+UNKNOWN: Final = _SOURCES.index(UNKNOWN_PROVENANCE)
 """Where it came from of what says nothing that is known: a damaged row."""
 
 
@@ -75,7 +75,7 @@ class Columns:
         """
         cursor = self._connection.execute(
             "SELECT e.id, coalesce(e.agent, -1), e.occurred_at,"  # noqa: S608
-            f" coalesce(CASE e.provenance {_ORIGIN} END, {_UNKNOWN})"
+            f" coalesce(CASE e.provenance {ORIGIN} END, {UNKNOWN})"
             f" + {QUARANTINED} * e.quarantined,"
             " e.salience, e.emotional_valence"
             " FROM episode AS e WHERE e.id BETWEEN ? AND ? ORDER BY e.id",

@@ -25,6 +25,14 @@ _RULES = {
         "SELECT count(*) FROM embedding AS v JOIN model AS m ON m.id = v.model"
         " WHERE length(v.vector) <> 2 * m.dim"
     ),
+    "vectors of facts do not have their model's dimension": (
+        "SELECT count(*) FROM fact_embedding AS v JOIN model AS m ON m.id = v.model"
+        " WHERE length(v.vector) <> 2 * m.dim"
+    ),
+    "facts lack a vector between two others": (
+        "SELECT count(*) FROM (SELECT 1 FROM fact_embedding GROUP BY fact"
+        " HAVING min(chunk) <> 0 OR max(chunk) <> count(*) - 1)"
+    ),
     "episodes lack a vector between two others": (
         "SELECT count(*) FROM (SELECT 1 FROM embedding GROUP BY episode, model"
         " HAVING min(chunk) <> 0 OR max(chunk) <> count(*) - 1)"
@@ -53,6 +61,15 @@ _RULES = {
     ),
     "dormant events were judged before they were shown": (
         "SELECT count(*) FROM dormant_event WHERE feedback IS NOT NULL AND shown_at IS NULL"
+    ),
+    "items do not have the text that their parts say": (
+        "SELECT count(*) FROM item AS i JOIN episode AS e ON e.id = i.episode"
+        " WHERE octet_length(e.content) <> iif(i.parts IS NULL, 0,"
+        " (SELECT total(value) + count(*) - 1 FROM json_each(i.parts)))"
+    ),
+    "items are not their episode's agent's": (
+        "SELECT count(*) FROM item AS i JOIN episode AS e ON e.id = i.episode"
+        " WHERE i.owner <> coalesce(e.agent, 0)"
     ),
 }
 

@@ -6,15 +6,16 @@ same rounding (`as_stored`), so a text is at distance zero from itself.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import apsw
 import numpy as np
 
 from engram.errors import CorruptStore
-from engram.storage.triplets import texts_of
+from engram.storage.triplets import pieces_of, texts_of
 from engram.vectors import normalise
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from engram.storage.connection import Connection
     from engram.storage.triplets import Texts
 
-_STORED = np.dtype("<f2")
+STORED: Final = np.dtype("<f2")
+"""The numbers of a stored vector."""
 _BATCH = 8192
 
 
@@ -45,7 +47,7 @@ class VectorBatch:
 
 def as_stored(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return vectors, float32[..., dim], as they come back once stored."""
-    return normalise(vectors.astype(_STORED).astype(np.float32))
+    return normalise(vectors.astype(STORED).astype(np.float32))
 
 
 class Embeddings:
@@ -81,8 +83,8 @@ class Embeddings:
         owners = np.repeat(np.asarray(episodes, dtype=np.int64), counts)
         ends = np.cumsum(counts)
         chunks = np.arange(len(owners)) - np.repeat(ends - counts, counts)
-        size = vectors.shape[1] * _STORED.itemsize
-        stored = vectors.astype(_STORED).tobytes()
+        size = vectors.shape[1] * STORED.itemsize
+        stored = vectors.astype(STORED).tobytes()
         parts = [-1] * len(owners) if fields is None else fields.tolist()
         self._connection.executemany(
             "INSERT INTO embedding (episode, chunk, model, vector, field)"
@@ -163,14 +165,20 @@ class Embeddings:
 
     def _with_texts(self, keys: str, *bindings: int) -> list[tuple[int, Texts]]:
         rows = self._connection.execute(
-            "SELECT e.id, e.content, x.context_bytes, x.action_bytes"  # noqa: S608
+            "SELECT e.id, e.content, x.context_bytes, x.action_bytes, i.parts"  # noqa: S608
             f" FROM ({keys}) AS k CROSS JOIN episode AS e ON e.id = k.episode"
-            " LEFT JOIN experience AS x ON x.episode = e.id ORDER BY k.turn, k.episode",
+            " LEFT JOIN experience AS x ON x.episode = e.id"
+            " LEFT JOIN item AS i ON i.episode = e.id ORDER BY k.turn, k.episode",
             bindings,
         )
         return [
-            (key, texts_of(content, None if context is None else (context, action)))
-            for key, content, context, action in rows
+            (
+                key,
+                texts_of(content, None if context is None else (context, action))
+                if parts is None
+                else pieces_of(content, json.loads(parts)),
+            )
+            for key, content, context, action, parts in rows
         ]
 
     def count_missing(self, model: int) -> int:
@@ -257,9 +265,9 @@ class Embeddings:
                 (apsw.carray(episodes), model.id),
             ).fetchall()
         sound = rows
-        if rows and _columns([row[:2] for row in rows], model.dim) is None:
+        if rows and sound_batch([row[:2] for row in rows], model.dim) is None:
             # One by one, to tell which it is.
-            sound = [row for row in rows if _columns([row[:2]], model.dim) is not None]
+            sound = [row for row in rows if sound_batch([row[:2]], model.dim) is not None]
             self.damaged.update(row[0] for row in set(rows) - set(sound))
         found = self._sound([row[:2] for row in sound], model.dim)
         return found.episodes, np.array([row[2] for row in sound], dtype=np.int64), found.vectors
@@ -284,10 +292,10 @@ class Embeddings:
         if not rows:
             none = np.empty((0, dim), dtype=np.float32)
             return VectorBatch(np.empty(0, dtype=np.int64), none)
-        batch = _columns(rows, dim)
+        batch = sound_batch(rows, dim)
         if batch is None:
             # One by one, to tell which it is.
-            sound = [row for row in rows if _columns([row], dim) is not None]
+            sound = [row for row in rows if sound_batch([row], dim) is not None]
             self.damaged.update(key for key, _ in set(rows) - set(sound))
             return self._sound(sound, dim)
         if (np.diff(batch.episodes) < 0).any():
@@ -296,12 +304,12 @@ class Embeddings:
         return batch
 
 
-def _columns(rows: list[Any], dim: int) -> VectorBatch | None:
-    """Return rows as columns, None where one of them is damaged."""
+def sound_batch(rows: list[Any], dim: int) -> VectorBatch | None:
+    """Return rows `(key, vector)` as columns, None where one of them is damaged."""
     keys, blobs = zip(*rows, strict=True)
     try:
         episodes = np.array(keys, dtype=np.int64)
-        vectors = np.frombuffer(b"".join(blobs), dtype=_STORED).reshape(len(rows), dim)
+        vectors = np.frombuffer(b"".join(blobs), dtype=STORED).reshape(len(rows), dim)
     except (TypeError, ValueError, OverflowError):
         return None
     if not np.isfinite(vectors).all():

@@ -32,6 +32,7 @@ _COUNTED = {
         "access_log",
         "fact",
         "fact_source",
+        "fact_embedding",
         "entity",
         "entity_alias",
         "edge",
@@ -39,6 +40,7 @@ _COUNTED = {
         "check_observation",
         "lifecycle_change",
         "experience",
+        "item",
         "judgement",
         "shown",
         "recommendation",
@@ -143,8 +145,7 @@ class EntityErasure:
         episodes = list(gone)
         facts = self._facts_to_go(names, episodes, sweep=content_sweep)
         erased = list(gone.values()), self._fact_ids(facts)
-        for fact in facts:
-            self._facts.remove(fact, now)
+        self._facts.remove(facts, now)
         self._remove_episodes(episodes, now)
         self._connection.execute(
             f"UPDATE fact_source SET source = NULL WHERE source IS NOT NULL"  # noqa: S608
@@ -216,6 +217,7 @@ class EntityErasure:
                     f"SELECT id, {_BESIDE} AS beside FROM episode WHERE beside <> ''"  # noqa: S608
                     f" UNION ALL SELECT episode, {_BESIDE_EXPERIENCE} AS beside FROM experience"
                     " WHERE beside <> ''"
+                    f" UNION ALL SELECT episode, {_SAYS.format('value')} FROM item"
                 ),
             )
         return episodes

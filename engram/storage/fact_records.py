@@ -76,6 +76,11 @@ class Evidence:
     quarantined: bool
 
 
+def statement(subject: str, predicate: str, value: str) -> str:
+    """Return a fact as one text: what of it is searched, and embedded."""
+    return f"{subject} {predicate} {value}"
+
+
 def to_fact(row: tuple[Any, ...], sources: list[str]) -> Fact:
     """Return the fact of a row as `Facts` selects it; `sources` are those still to be named."""
     _, uid, subject, predicate, value, begins, ends, recorded, closed, successor = row[:10]

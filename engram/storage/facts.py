@@ -13,18 +13,20 @@ import apsw
 import numpy as np
 
 from engram.storage import uids
-from engram.storage.fact_records import Evidence, FactSource, to_fact
+from engram.storage.fact_records import statement, to_fact
 from engram.storage.ownership import OF_FACTS
+from engram.storage.segment import search_text
 from engram.storage.standing import OPEN_FACT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from engram.models import Fact
     from engram.storage.agents import Agents
     from engram.storage.changes import Changes
     from engram.storage.connection import Connection
-    from engram.storage.fact_records import NewFact
+    from engram.storage.fact_records import FactSource, NewFact
+    from engram.storage.full_text import FullText
     from engram.storage.projects import Projects
 
 _ALWAYS = 2**63 - 1
@@ -79,9 +81,15 @@ class Facts:
     """
 
     def __init__(
-        self, connection: Connection, agents: Agents, changes: Changes, projects: Projects
+        self,
+        connection: Connection,
+        agents: Agents,
+        changes: Changes,
+        projects: Projects,
+        text: FullText,
     ) -> None:
         self._projects = projects
+        self._text = text
         self._connection = connection
         self._agents = agents
         self._changes = changes
@@ -96,8 +104,8 @@ class Facts:
         """
         self._connection.execute(
             "INSERT INTO fact (uid, agent, subject, predicate, object, valid_from, valid_to,"
-            " recorded_at, confidence, reflection, shared, quarantined)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " recorded_at, confidence, reflection, shared, quarantined, search_text)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 uids.to_stored(new.uid),
                 self._agents.add(agent),
@@ -111,6 +119,7 @@ class Facts:
                 new.reflection,
                 int(new.shared),
                 int(new.quarantined or self._quarantined(new.sources)),
+                search_text(statement(new.subject, new.predicate, new.object)),
             ),
         )
         key = self._connection.last_id
@@ -124,6 +133,7 @@ class Facts:
         )
         self._connection.execute(f"{OF_FACTS} WHERE id = ?", (key,))
         self._projects.add_facts(key, key)
+        self._text.add(key, key)
         self._changes.add("assert", key, key, new.recorded_at if at is None else at)
         return key
 
@@ -252,13 +262,24 @@ class Facts:
             (at, at, by, key),
         )
 
-    def remove(self, key: int, now: int) -> None:
-        """Erase a fact; what it had superseded opens again, unless another fact takes its place.
+    def remove(self, keys: Sequence[int], now: int) -> None:
+        """Erase facts; what they had superseded opens again, unless another fact takes its place.
+
+        Many at once are cheaper than one by one.
 
         Args:
-            key: The fact.
+            keys: The facts.
             now: The time, in microseconds.
         """
+        rebuild = self._text.is_cheaper_to_rebuild(len(keys))
+        if not rebuild:
+            self._text.remove(keys)
+        for key in keys:
+            self._remove(key, now)
+        if rebuild:
+            self._text.rebuild()
+
+    def _remove(self, key: int, now: int) -> None:
         one = self._connection.execute
         [(successor, closed_at)] = one(
             "SELECT superseded_by, superseded_at FROM fact WHERE id = ?", (key,)
@@ -310,30 +331,6 @@ class Facts:
         facts = dict(self._fetch(sorted({key for pair in pairs for key in pair}), agent))
         return [(facts[one], facts[other]) for one, other in pairs]
 
-    def evidence(self, key: int) -> Evidence:
-        """Return what a fact rests on."""
-        rows = list(
-            self._connection.execute(
-                "SELECT coalesce(e.uid, s.source), s.episode, s.provenance,"
-                " coalesce(e.quarantined, 0) FROM fact_source AS s"
-                " LEFT JOIN episode AS e ON e.id = s.episode WHERE s.fact = ? ORDER BY s.position",
-                (key,),
-            )
-        )
-        model = self._connection.execute(
-            "SELECT r.model_used FROM fact AS f JOIN reflection AS r ON r.id = f.reflection"
-            " WHERE f.id = ?",
-            (key,),
-        ).get
-        return Evidence(
-            tuple(
-                FactSource(None if uid is None else uids.from_stored(uid), episode, provenance)
-                for uid, episode, provenance, _ in rows
-            ),
-            model,
-            any(mark for *_, mark in rows),
-        )
-
     def declare(self, predicate: str, multi: bool) -> None:
         """Say whether a predicate holds many values at once, from now on."""
         self._connection.execute(
@@ -352,6 +349,10 @@ class Facts:
             f"SELECT count(*) FROM fact AS f WHERE {OPEN_FACT.format('f')}"  # noqa: S608
         ).get
         return found
+
+    def fetch(self, keys: list[int], agent: str | None) -> dict[int, Fact]:
+        """Return facts by their keys; those that `agent` may not see are left out."""
+        return dict(self._fetch(keys, agent))
 
     def _fetch(self, keys: list[int], agent: str | None) -> list[tuple[int, Fact]]:
         if not keys:

@@ -101,3 +101,27 @@ class EpisodeFilter:
             yield _EXPERIENCES.format(f"memory_type IN ({marks})"), *self.memory_types
         if self.project is not None:
             yield _EXPERIENCES.format("project = ?"), self.project
+
+
+@dataclass(frozen=True, slots=True)
+class FactFilter:
+    """Conditions a fact has to meet, all of them.
+
+    Attributes:
+        agent: Whose view: shared facts and the agent's own; None sees every fact.
+        open: Leave out what was superseded, whatever its valid time says.
+        since: Earliest begin of the valid time, inclusive, in microseconds.
+        until: Latest begin, inclusive.
+        provenances: Sources, of which the least trusted of the fact's must be one; empty allows
+            all.
+        exclude_quarantined: Leave out facts that are, or come from something that is.
+        nothing: Allow none: what is asked for is something that facts do not have.
+    """
+
+    agent: str | None
+    open: bool
+    since: int | None = None
+    until: int | None = None
+    provenances: tuple[str, ...] = ()
+    exclude_quarantined: bool = False
+    nothing: bool = False

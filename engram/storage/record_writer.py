@@ -14,6 +14,7 @@ from engram.errors import InvalidArgument
 from engram.provenance import UNKNOWN_PROVENANCE
 from engram.storage import uids
 from engram.storage.experience_records import ExperienceRecords
+from engram.storage.fact_records import statement
 from engram.storage.importance import UNDECAYED, Importance
 from engram.storage.ledger_records import LedgerRecords
 from engram.storage.projects import Projects
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
     from engram.storage.agents import Agents
     from engram.storage.changes import Changes
     from engram.storage.connection import Connection
+    from engram.storage.full_text import FullText
     from engram.storage.graph import Graph
     from engram.storage.labels import Labels
-    from engram.storage.text import TextIndex
 
 _WRITTEN_AT_ONCE = 1_000
 """Values of importance that are kept until their blocks are written."""
@@ -43,7 +44,8 @@ class RecordWriter:
         agents: The store's agents.
         labels: The store's labels.
         graph: The store's graph.
-        text: The store's full-text index.
+        text: The full-text index of the episodes.
+        fact_text: That of the facts.
         changes: The store's change log.
         model: Key of the model whose vectors the episodes bring.
         merge: Skip what the store holds already instead of refusing it.
@@ -55,7 +57,8 @@ class RecordWriter:
         agents: Agents,
         labels: Labels,
         graph: Graph,
-        text: TextIndex,
+        text: FullText,
+        fact_text: FullText,
         changes: Changes,
         *,
         model: int | None,
@@ -66,6 +69,7 @@ class RecordWriter:
         self._labels = labels
         self._graph = graph
         self._text = text
+        self._fact_text = fact_text
         self._changes = changes
         self._projects = Projects(connection)
         self._model = model
@@ -137,6 +141,7 @@ class RecordWriter:
                     self._text.add(first, last)
                     self._projects.add(first, last)
                 elif table == "fact":
+                    self._fact_text.add(first, last)
                     self._projects.add_facts(first, last)
                 self._changes.add(op, first, last, now)
         for edge in self._grown:
@@ -279,7 +284,8 @@ class RecordWriter:
     def _add_fact(self, record: Record) -> bool:
         if self._is_taken("fact", record["uid"]):
             return False
-        key = self._insert("fact", record, reflection=self._run(record))
+        text = search_text(statement(record["subject"], record["predicate"], record["object"]))
+        key = self._insert("fact", record, reflection=self._run(record), search_text=text)
         for position, source in enumerate(record.get("sources", ())):
             resolved = self._resolved(source, record.get("agent"))
             self._insert("fact_source", resolved, fact=key, position=position)

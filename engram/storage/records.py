@@ -90,7 +90,7 @@ _LEFT_OUT = {
     "judgement": {"episode"},
     "strength": {"episode"},
     "reflection": {"id", "last_episode"},
-    "fact": {"id", "superseded_by", "reflection"},
+    "fact": {"id", "superseded_by", "reflection", "search_text"},
     "fact_source": {"fact", "position"},
     "access_log": {"recall"},
     "check_observation": set(),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engram.errors import NotAStore, StoreTooNew
-from engram.storage import ownership
+from engram.storage import fact_texts, ownership
 from engram.storage.old_store import is_old_store
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x456E6772
 """Marks the file as an engram store in SQLite's header ("Engr")."""
 
-_BEYOND_SQL: dict[int, Callable[[Connection], None]] = {3: ownership.decide}
+_BEYOND_SQL: dict[int, Callable[[Connection], None]] = {3: ownership.decide, 5: fact_texts.fill}
 """What follows a step's SQL, in its transaction."""
 
 

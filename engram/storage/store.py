@@ -24,9 +24,12 @@ from engram.storage.embeddings import Embeddings
 from engram.storage.episodes import Episodes, NewEpisode
 from engram.storage.erasure import EntityErasure
 from engram.storage.experiences import Experiences
+from engram.storage.fact_evidence import FactEvidence
+from engram.storage.fact_search import FactSearch
 from engram.storage.facts import Facts
 from engram.storage.feedback import Feedback
 from engram.storage.graph import Graph
+from engram.storage.items import NOBODY, Items
 from engram.storage.judgements import Judgements
 from engram.storage.labels import Labels
 from engram.storage.lifecycle import Lifecycle
@@ -52,6 +55,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from engram.models import Counts, StoredModel
+    from engram.storage.items import NewItem
     from engram.storage.triplets import NewExperience
 
 _MAPPED_SHARE: Final = 4
@@ -113,6 +117,7 @@ class Store(StoreFile):
         self.memories = Memories(self._connection)
         self.experiences = Experiences(self._connection)
         self.duplicates = Duplicates(self._connection)
+        self.items = Items(self._connection)
         self.parents = Parents(self._connection)
         self._dependents = Dependents(self._connection)
         self.judgements = Judgements(self._connection)
@@ -121,7 +126,11 @@ class Store(StoreFile):
         self.training = Training(self._connection)
         self.names = Names(self._connection)
         self.projects = Projects(self._connection)
-        self.facts = Facts(self._connection, self._agents, self._changes, self.projects)
+        self.facts = Facts(
+            self._connection, self._agents, self._changes, self.projects, self.fact_text
+        )
+        self.evidence = FactEvidence(self._connection)
+        self.fact_search = FactSearch(self._connection)
         self.graph = Graph(self._connection, self._agents, self._changes)
         self.reflections = Reflections(self._connection, self._agents)
         self.dormancy = DormantEvaluation(self._connection)
@@ -167,6 +176,7 @@ class Store(StoreFile):
         now: int,
         fields: NDArray[np.int64] | None = None,
         experiences: Sequence[NewExperience] = (),
+        items: Sequence[NewItem] = (),
     ) -> list[str]:
         """Insert episodes with everything that makes them findable and return their public ids.
 
@@ -180,14 +190,18 @@ class Store(StoreFile):
             now: The time, in microseconds.
             fields: int64[m], which part of an experience each chunk is of, -1: of none.
             experiences: What the episodes are beside that, n of them or none.
+            items: Likewise.
         """
-        keys, ids = self.episodes.add(new, self._agents.add(agent), now)
+        owner = self._agents.add(agent)
+        keys, ids = self.episodes.add(new, owner, now)
         if vectors is None or counts is None or model is None:
             self.embeddings.wait(keys)
         else:
             self.embeddings.add(keys, vectors, counts, model, fields)
         if experiences:
             self.experiences.add(keys, experiences)
+        if items:
+            self.items.add(keys, items, owner or NOBODY, now)
         self.text.add(keys[0], keys[-1])
         if any(episode.origin is not None for episode in new):
             self.projects.add(keys[0], keys[-1])
@@ -303,12 +317,14 @@ class Store(StoreFile):
             # FTS5's part of it trusts the structure that this connection read last, which others
             # have rewritten since; any search reads it anew.
             self.text.refresh()
+            self.fact_text.refresh()
             problems = Consistency(self._connection, self.models, self.embeddings).problems()
-        try:
-            with self.writing():
-                self.text.check()
-        except CorruptStore:
-            problems.append("the full-text index differs from the episodes")
+        for text, memories in ((self.text, "episodes"), (self.fact_text, "facts")):
+            try:
+                with self.writing():
+                    text.check()
+            except CorruptStore:
+                problems.append(f"the full-text index differs from the {memories}")
         return problems
 
     def records(self, agent: str | None, *, vectors: bool = False) -> RecordReader:
@@ -333,6 +349,7 @@ class Store(StoreFile):
             self.labels,
             self.graph,
             self.text,
+            self.fact_text,
             self._changes,
             model=model,
             merge=merge,

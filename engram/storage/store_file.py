@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from engram.errors import Busy, StoreFull
+from engram.storage.full_text import FullText
 from engram.storage.residue import REBUILT_BELOW, Residue
 from engram.storage.text import TextIndex
 
@@ -30,6 +31,7 @@ class StoreFile:
         self._connection = connection
         self._residue = Residue(connection)
         self.text = TextIndex(connection)
+        self.fact_text = FullText(connection, "fact")
 
     def reading(self) -> AbstractContextManager[None]:
         """Hold one snapshot: every read inside sees the same commits."""
@@ -86,12 +88,13 @@ class StoreFile:
         self._connection.rekey(new_key)
 
     def compact(self) -> None:
-        """Rebuild the full-text index and the file, so that both are as small as they can be.
+        """Rebuild the full-text indexes and the file, so that both are as small as they can be.
 
         Called outside any transaction.
         """
         with self.writing():
             self.text.optimize()
+            self.fact_text.optimize()
             due = self._residue.due()
         self._rebuild(due)
 

@@ -19,7 +19,7 @@ from engram import Engram, ObserveInput
 from engram.errors import CorruptStore
 from engram.index import episode_index
 from engram.storage import EpisodeFilter
-from engram.storage.text import _TOKENIZER
+from engram.storage.full_text import _TOKENIZER
 
 pytestmark = pytest.mark.usefixtures("small_segments")
 

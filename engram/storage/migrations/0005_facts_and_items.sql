@@ -15,31 +15,36 @@ CREATE VIRTUAL TABLE fact_fts USING fts5 (
 
 INSERT INTO fact_fts (fact_fts, rank) VALUES ('secure-delete', 1);
 
--- The vector of a fact: float16, little-endian, unit length. A fact without one, or with one of
--- another model than the current, is embedded by the first recall that looks for facts.
+-- The vectors of a fact, one per chunk: float16, little-endian, unit length. A fact without them, or
+-- with those of another model than the current, is embedded by the first recall that may return it.
 CREATE TABLE fact_embedding (
-    fact INTEGER PRIMARY KEY REFERENCES fact ON DELETE CASCADE,
+    fact INTEGER NOT NULL REFERENCES fact ON DELETE CASCADE,
+    chunk INTEGER NOT NULL,
     model INTEGER NOT NULL REFERENCES model,
-    vector BLOB NOT NULL
-) STRICT;
+    vector BLOB NOT NULL,
+    PRIMARY KEY (fact, chunk)
+) STRICT, WITHOUT ROWID;
 
 -- A value that a program keeps under a namespace and a key. It is an episode, whose text is what of
 -- the value is searched, so every face finds it and an erasure of the episode takes it along.
 CREATE TABLE item (
     episode INTEGER PRIMARY KEY REFERENCES episode ON DELETE CASCADE,
-    -- Whose namespaces these are; 0 is nobody's in particular.
+    -- The agent that the episode is of, 0 where it is nobody's: those are told apart too.
     owner INTEGER NOT NULL,
-    -- The parts of the namespace as a JSON array.
+    -- The labels of the namespace as a JSON array without spaces: what begins with the same labels
+    -- lies side by side in the index.
     namespace TEXT NOT NULL CHECK (json_type(namespace) = 'array'),
     key TEXT NOT NULL,
     value TEXT NOT NULL CHECK (json_type(value) = 'object'),
-    -- Whether it is found by meaning.
-    indexed INTEGER NOT NULL CHECK (indexed IN (0, 1)),
+    -- The bytes of UTF-8 of each text that is searched, a newline between any two of them; NULL:
+    -- none is, and the episode is hidden.
+    parts TEXT CHECK (parts IS NULL OR json_type(parts) = 'array'),
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
     -- Microseconds that it lives after a write, or a read that prolongs it; NULL: for ever.
     lifetime INTEGER CHECK (lifetime > 0),
     expires_at INTEGER,
+    CHECK ((lifetime IS NULL) = (expires_at IS NULL)),
     UNIQUE (owner, namespace, key)
 ) STRICT;
 

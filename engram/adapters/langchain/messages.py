@@ -1,0 +1,135 @@
+"""LangChain messages as episodes: what is searched, what is kept, and how they come back."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    ChatMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+    messages_from_dict,
+)
+
+from engram import arguments
+from engram.errors import InvalidArgument, InvalidType
+from engram.models import ObserveInput
+
+if TYPE_CHECKING:
+    from engram.models import Episode
+
+__all__ = ["ROLES", "from_episode", "role_of", "to_episode"]
+
+KEPT: Final = "langchain_message"
+"""The member of an episode's metadata that holds the message, but for its text."""
+
+ROLES: Final = (
+    *("human", "user", "ai", "assistant", "system", "unknown", "chat"),
+    *("tool", "function"),
+)
+"""Tags that mark an episode as a message; what tools said is none without its call's id."""
+
+_CHUNK = "MessageChunk"
+_PERSON = ("human", "user")
+_TOOLS = ("tool", "function")
+
+_LOG = logging.getLogger("engram.adapters.langchain")
+
+
+def to_episode(message: object, tags: list[str]) -> ObserveInput:
+    """Return a message as what is to be remembered.
+
+    Args:
+        message: Any message but a `RemoveMessage`.
+        tags: What the episode is tagged with beside its role.
+
+    Raises:
+        InvalidType: It is no message of a conversation, or holds what JSON has no form for.
+        InvalidArgument: It holds NaN, an infinity or lone surrogates, or nests too deep.
+    """
+    if not isinstance(message, BaseMessage) or isinstance(message, RemoveMessage):
+        refused = f"each of messages must be what somebody said, not {type(message).__name__}"
+        raise InvalidType(refused)
+    kept = message.model_dump()
+    content = _searched(message)
+    if kept["content"] == content:
+        # The episode's text is the message's: kept once.
+        del kept["content"]
+    if not _fits_json(kept.get("artifact")):
+        _LOG.warning("the artifact of a tool message is not kept: JSON has no form for it")
+        kept["artifact"] = None
+    role = message.type.removesuffix(_CHUNK).lower()
+    return ObserveInput(
+        content=content,
+        tags=[role, *tags],
+        provenance=_provenance(message, role),
+        metadata={KEPT: {"type": message.type, "data": kept}},
+    )
+
+
+def _searched(message: BaseMessage) -> str:
+    """Return the text by which a message is found; of a mere tool call, what it calls."""
+    content = message.content if isinstance(message.content, str) else str(message.text)
+    if not content and isinstance(message, AIMessage):
+        calls = (
+            f"{call['name']} {json.dumps(call['args'], default=str)}" for call in message.tool_calls
+        )
+        return "\n".join(calls)
+    return content
+
+
+def _provenance(message: BaseMessage, role: str) -> str:
+    """Return whose words a message is: only the person's own are "user"."""
+    if isinstance(message, ChatMessage):
+        role = message.role
+    if role in _PERSON:
+        return "user"
+    return "tool" if role in _TOOLS else "external"
+
+
+def _fits_json(value: object) -> bool:
+    try:
+        arguments.json_object({"value": value}, "artifact")
+    except (InvalidArgument, InvalidType):
+        return False
+    return True
+
+
+def role_of(episode: Episode) -> str | None:
+    """Return the first tag of an episode that is a role, None where it is no message."""
+    return next((tag for tag in episode.tags if tag in ROLES), None)
+
+
+def from_episode(episode: Episode) -> BaseMessage | None:
+    """Return the message of an episode, exactly as it was given; None where it is none.
+
+    An episode that another face wrote has its role alone: it becomes a plain message of that role,
+    and nothing where the role is that of a tool.
+    """
+    role = role_of(episode)
+    kept = episode.metadata.get(KEPT)
+    if role is None or kept is None:
+        return None if role is None else _plain(role, episode.content)
+    try:
+        whole = cast("dict[str, Any]", kept)
+        data = {"content": episode.content} | whole["data"]
+        return messages_from_dict([whole | {"data": data}])[0]
+    except (ValueError, TypeError, KeyError):
+        # Of a version of LangChain that this one cannot read, or written by hand.
+        _LOG.warning("a stored message is not one that langchain-core can read; its text is used")
+        return _plain(role, episode.content)
+
+
+def _plain(role: str, content: str) -> BaseMessage | None:
+    if role in _TOOLS:
+        return None
+    if role in _PERSON:
+        return HumanMessage(content)
+    if role in ("ai", "assistant"):
+        return AIMessage(content)
+    return SystemMessage(content) if role == "system" else ChatMessage(content=content, role=role)

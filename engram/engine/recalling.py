@@ -1,0 +1,176 @@
+"""Recall of all memories: episodes and facts in one answer."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, Unpack
+
+from engram import arguments
+from engram.embedding import embed_documents
+from engram.engine.episodes import EpisodeMemory
+from engram.errors import Busy, InvalidArgument
+from engram.index import FactIndex
+from engram.retrieval import KINDS, FactQuery, recall, recall_memories
+from engram.storage import FactFilter
+from engram.times import to_micros
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from engram.models import FactResult, Filters, SearchResult, StoredModel
+
+_AT_ONCE: Final = 4096
+"""Facts without vectors that are looked at together."""
+
+_WRITTEN: Final = 128
+"""Facts that are embedded for one short transaction."""
+
+_PATIENCE: Final = 1.0
+"""Seconds to wait for another connection's write: the vectors can be made by a later recall."""
+
+
+class MemoryRecall(EpisodeMemory):
+    """The call that looks for episodes and facts."""
+
+    @cached_property
+    def _fact_index(self) -> FactIndex:
+        """The facts in memory; used inside the store's transactions."""
+        return FactIndex(self._store)
+
+    def recall_memories(
+        self,
+        query: str,
+        k: int = 5,
+        *,
+        kind: str = "any",
+        mode: str = "hybrid",
+        accuracy: str = "high",
+        depth: int = 2,
+        decay: float = 0.5,
+        vector_weight: float = 0.5,
+        fts_weight: float = 0.5,
+        as_of: datetime | None = None,
+        cross_agent: bool = False,
+        candidate_limit: int | None = None,
+        min_score: float | None = None,
+        **filters: Unpack[Filters],
+    ) -> list[SearchResult | FactResult]:
+        """Return the episodes and facts that answer a query best, best first.
+
+        Both kinds are ranked together, on one scale. A fact is found by its three parts, by their
+        words and by their meaning; it has to hold, now or at `as_of`. Ties are in insertion order,
+        episodes before facts.
+
+        The first call that may return a fact embeds it; of many new facts that takes a while.
+        Facts that could not get their vectors because somebody else was writing are found by their
+        words alone, and the next call tries again.
+
+        Args:
+            query: As for `recall`.
+            k: How many, 1 to 4096.
+            kind: "any"; "episodic": what `recall` returns; "semantic": facts alone.
+            mode: As for `recall`. In mode "spreading" a fact has the activation of its subject or
+                its object, the larger one, and its confidence counts as an episode's importance.
+            accuracy: As for `recall`.
+            depth: As for `recall`.
+            decay: As for `recall`.
+            vector_weight: As for `recall`.
+            fts_weight: As for `recall`.
+            as_of: Only episodes that had happened by then, and facts that held then, superseded
+                ones too. Without it no superseded fact is returned.
+            cross_agent: Look at every agent's episodes. Facts are those of every other read: shared
+                ones and the agent's own.
+            candidate_limit: As for `recall`.
+            min_score: Leave out results below this score.
+            **filters: As for `recall`. Of a fact `since` and `until` ask when it began to hold,
+                `provenance` and `exclude_quarantined` what `why` says. With `tags` or `actors`
+                there are no facts.
+
+        Raises:
+            InvalidArgument, InvalidType: An argument is refused.
+            ModelMissing, ModelMismatch: The query, or a fact, cannot be embedded as what the store
+                holds was.
+            Closed, Busy, CorruptStore: The store cannot be read.
+        """
+        if kind not in KINDS:
+            message = f"kind must be one of {', '.join(KINDS)}"
+            raise InvalidArgument(message)
+        allowed = arguments.allowed(self._scope(cross_agent), filters, as_of)
+        asked = self._asked_of_episodes(
+            query,
+            k,
+            (mode, accuracy),
+            (depth, decay),
+            (vector_weight, fts_weight),
+            (candidate_limit, min_score),
+            allowed,
+        )
+        if kind == "episodic":
+            return [*self._recall(asked)]
+        at = self._now() if as_of is None else to_micros(as_of, "as_of")
+        until = None if filters.get("until") is None else arguments.allowed(None, filters).until
+        wanted = FactFilter(
+            self._agent,
+            open=as_of is None,
+            since=allowed.since,
+            until=until,
+            provenances=allowed.provenances,
+            exclude_quarantined=allowed.exclude_quarantined,
+            nothing=bool(allowed.tags or allowed.actors),
+        )
+        self._embed_facts(wanted, at)
+        facts = FactQuery(wanted, at, self._agent, only=kind == "semantic")
+        with self._searching(asked.text) as found:
+            results: list[SearchResult | FactResult] = []
+            keys: list[int] = []
+            if found is not None:
+                vector, index = found
+                results, keys = recall_memories(
+                    self._store,
+                    index,
+                    self._fact_index,
+                    self._adjacency,
+                    replace(asked, vector=vector),
+                    facts,
+                )
+            elif not facts.only:
+                # No model, so there is no fact to be found either.
+                results[:], keys = recall(self._store, None, self._adjacency, asked)
+        self._recalled(asked.text, keys)
+        return results
+
+    def _embed_facts(self, wanted: FactFilter, at: int) -> None:
+        """Give vectors to the facts that may be returned and have none.
+
+        Raises:
+            ModelMissing, ModelMismatch: They cannot be embedded as what the store holds was.
+        """
+        before: list[int] = []
+        while True:
+            with self._store.reading():
+                stored = self._store.model()
+                self._fact_index.refresh()
+                lacking = self._fact_index.lacking(wanted, at)
+                # What the last round could not change, another will not.
+                if not lacking or lacking == before:
+                    return
+                texts = self._store.fact_search.statements(lacking[:_AT_ONCE])
+            for begin in range(0, len(texts), _WRITTEN):
+                if not self._embed_some(texts[begin : begin + _WRITTEN], stored):
+                    return
+            before = lacking
+
+    def _embed_some(self, texts: list[tuple[int, str]], stored: StoredModel | None) -> bool:
+        """Embed facts and write their vectors; return whether nobody was in the way of that."""
+        embedder = self._the_embedder(stored)
+        self._check_model(embedder, stored)
+        vectors, counts = embed_documents(embedder, [text for _, text in texts])
+        with suppress(Busy), self._store.writing(wait=_PATIENCE):
+            current = self._store.model()
+            if self._same_model(embedder, current):
+                model = self._model_key(embedder, current)
+                self._store.fact_search.put([key for key, _ in texts], vectors, counts, model)
+            return True
+        return False

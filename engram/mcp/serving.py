@@ -1,0 +1,79 @@
+"""The server: a profile's tools behind the SDK, over two streams."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import asynccontextmanager
+from io import TextIOWrapper
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import anyio
+from mcp.server import MCPServer
+
+from engram._version import __version__
+from engram.mcp.profile import chosen
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+
+    from engram.mcp.options import Options
+    from engram.mcp.profile import Profile
+
+__all__ = ["run", "server"]
+
+_HANDSHAKE = ("initialize", "server/discover", "ping")
+
+
+def server(profile: Profile) -> MCPServer[Any]:
+    """Return the server of a profile; it opens the store once the client was answered."""
+
+    async def opening(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        answer = await call_next(ctx)
+        if ctx.method not in _HANDSHAKE:
+            profile.store.start()
+        return answer
+
+    return MCPServer(
+        "engram",
+        version=__version__,
+        instructions=profile.instructions,
+        tools=profile.tools,
+        log_level="WARNING",
+        lifespan=_lifespan,
+        middleware=[opening],
+        subscriptions=False,
+    )
+
+
+@asynccontextmanager
+async def _lifespan(_: MCPServer[Any]) -> AsyncIterator[None]:
+    """Take the client's stream away from whoever prints: the SDK has it now."""
+    sys.stdin, sys.stdout = sys.__stdin__, sys.stderr
+    yield
+
+
+def run(options: Options, requests: BinaryIO, answers: int) -> None:
+    """Serve a client until its requests end.
+
+    Args:
+        options: How the server was started.
+        requests: What the client sends.
+        answers: The file descriptor of the other direction.
+    """
+    profile = chosen(options)
+    # The SDK takes the two from here, and leaves alone what has other numbers than 0 and 1. Their
+    # buffers live as long as these.
+    reading = sys.stdin = TextIOWrapper(requests, encoding="utf-8")
+    writing = sys.stdout = TextIOWrapper(os.fdopen(answers, "wb"), encoding="utf-8")
+    try:
+        anyio.run(server(profile).run_stdio_async)
+    except* OSError:
+        # Nobody reads any more.
+        pass
+    finally:
+        profile.store.close()
+    reading.detach()
+    writing.detach()

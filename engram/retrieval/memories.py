@@ -1,0 +1,254 @@
+"""Finding episodes and facts for a query in one ranking."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from engram._native import blend
+from engram.index import FACT, Selection, match_memories, nearest, nearest_facts, true_distances
+from engram.index.rows import HUB_ARCS
+from engram.models import FactResult, SearchResult
+from engram.provenance import UNKNOWN_PROVENANCE
+from engram.retrieval.recall import (
+    SEEDS_PER_RESULT,
+    Ranking,
+    associated,
+    pool_of,
+    refreshed,
+)
+from engram.retrieval.spreading import (
+    ACTIVATION_SHARE,
+    IMPORTANCE_SHARE,
+    SIMILARITY_SHARE,
+    similarity,
+    spreading,
+)
+from engram.tracing import stage
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from engram.index import Adjacency, EpisodeIndex, FactIndex
+    from engram.models import Certificate, Fact
+    from engram.retrieval.recall import Query
+    from engram.retrieval.spreading import Activation
+    from engram.storage import FactFilter, Store
+
+    _Near = tuple[NDArray[np.int64], NDArray[np.float64]]
+
+KINDS: Final = ("any", "episodic", "semantic")
+
+
+@dataclass(frozen=True, slots=True)
+class FactQuery:
+    """What a recall asks of facts, beside what it asks of episodes.
+
+    Attributes:
+        allowed: Which facts may be returned.
+        at: The time at which they hold, in microseconds.
+        agent: Whose view they are read in; None is everyone's.
+        only: Leave episodes out.
+    """
+
+    allowed: FactFilter
+    at: int
+    agent: str | None
+    only: bool
+
+
+class _Search:
+    """One query over both indexes, in the caller's transaction."""
+
+    def __init__(
+        self, store: Store, index: EpisodeIndex, facts: FactIndex, query: Query, asked: FactQuery
+    ) -> None:
+        self.store = store
+        self.index = index
+        self.facts = facts
+        self.query = query
+        self.only = asked.only
+        self.chosen = facts.choose(asked.allowed, asked.at)
+
+    def near(self, k: int) -> tuple[_Near, Certificate | None]:
+        """Return the `k` nearest of both, nearest first, ties in insertion order."""
+        vector, accuracy = self.query.vector, self.query.accuracy
+        keys, distances = nearest_facts(self.facts, vector, k, self.chosen.parts, accuracy)
+        keys = keys + FACT
+        if self.only:
+            return (keys, distances), None
+        near = nearest(self.index, vector, k, self.query.allowed, accuracy)
+        keys = np.concatenate((near.episodes, keys))
+        distances = np.concatenate((near.distances, distances))
+        order = np.lexsort((keys, distances))[:k]
+        return (keys[order], distances[order]), near.certificate
+
+    def matches(self, limit: int) -> _Near:
+        """Return the best matches of both by their words."""
+        episodes = self.index.select(self.query.allowed)
+        if self.only:
+            # They still tell how rare a word is.
+            episodes = [Selection(0, np.empty(0, dtype=np.uint32)) for _ in episodes]
+        return match_memories(
+            self.index, self.facts, self.query.text, episodes, self.chosen.parts, limit
+        )
+
+    def distances(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return how far some episodes and facts are from the query."""
+        found = np.empty(len(keys))
+        are_facts = keys >= FACT
+        vector = self.query.vector
+        found[~are_facts] = true_distances(self.index, vector, keys[~are_facts])
+        found[are_facts] = true_distances(self.facts, vector, keys[are_facts] - FACT)
+        return found
+
+
+def recall_memories(
+    store: Store,
+    index: EpisodeIndex,
+    facts: FactIndex,
+    adjacency: Adjacency,
+    query: Query,
+    asked: FactQuery,
+) -> tuple[list[SearchResult | FactResult], list[int]]:
+    """Return the best episodes and facts for a query, best first, and the keys of the episodes.
+
+    Runs inside the caller's transaction. Both kinds are candidates of one ranking: what scales the
+    scores of `recall` scales them here over episodes and facts together. Ties are in insertion
+    order, episodes before facts.
+
+    Args:
+        store: The store.
+        index: The index of its episodes.
+        facts: The index of its facts.
+        adjacency: Its entity graph.
+        query: What is asked, and how.
+        asked: What is asked of facts.
+    """
+
+    def ranked() -> Ranking:
+        facts.refresh()
+        search = _Search(store, index, facts, query, asked)
+        if query.mode == "hybrid":
+            return _by_both(search)
+        if query.mode == "cosine":
+            (keys, distances), certificate = search.near(query.k)
+            return Ranking(keys, similarity(distances), distances, certificate)
+        return _by_association(search, adjacency)
+
+    with stage("rank"):
+        ranking = refreshed(index, ranked)
+    store.embeddings.refuse_damage()
+    with stage("read"):
+        return _results(store, ranking, query.min_score, asked.agent)
+
+
+def _by_both(search: _Search) -> Ranking:
+    """Blend the nearest and the best-matching candidates, each side scaled to 0..1."""
+    query, pool = search.query, pool_of(search.query)
+    near, certificate = search.near(pool)
+    keys, scores = blend(
+        near[0],
+        similarity(near[1]),
+        *search.matches(pool),
+        query.vector_weight,
+        query.text_weight,
+        query.k,
+    )
+    known = dict(zip(near[0].tolist(), near[1].tolist(), strict=True))
+    others = [key for key in keys.tolist() if key not in known]
+    if others:
+        found = search.distances(np.array(others, dtype=np.int64))
+        known.update(zip(others, found.tolist(), strict=True))
+    distances = np.array([known[key] for key in keys.tolist()], dtype=np.float64)
+    return Ranking(keys, scores, distances, certificate)
+
+
+def _by_association(search: _Search, adjacency: Adjacency) -> Ranking:
+    """Rank by similarity and activation: a fact has that of its subject or its object."""
+    query = search.query
+    near, activation = associated(search.index, adjacency, query)
+    facts = _fact_associations(search, activation)
+    if search.only:
+        keys, scores, distances = facts
+    else:
+        episodes = spreading(search.store, search.index, query.vector, near, activation, query.k)
+        keys, scores, distances = (
+            np.concatenate(both) for both in zip(episodes, facts, strict=True)
+        )
+    order = np.lexsort((keys, -scores))[: query.k]
+    certificate = None if search.only else near.certificate
+    return Ranking(keys[order], scores[order], distances[order], certificate)
+
+
+def _fact_associations(
+    search: _Search, activation: Activation
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """Score the nearest facts and the newest ones of the entities that are activated most.
+
+    The larger activation of its subject and its object counts, and how sure it is in the place of
+    importance.
+    """
+    query, store = search.query, search.store
+    seeds = SEEDS_PER_RESULT * query.k
+    near, _ = nearest_facts(search.facts, query.vector, seeds, search.chosen.parts, query.accuracy)
+    received = dict.fromkeys(near.tolist(), 0.0)
+    strongest = np.lexsort((activation.entities, -activation.of_entities))[:seeds]
+    for entity, energy in zip(
+        activation.entities[strongest].tolist(),
+        activation.of_entities[strongest].tolist(),
+        strict=True,
+    ):
+        for key in store.fact_search.about(entity, HUB_ARCS):
+            received[key] = max(received.get(key, 0.0), energy)
+    keys = np.array(sorted(received), dtype=np.int64)
+    keys = keys[np.isin(keys, search.chosen.keys)]
+    distances = true_distances(search.facts, query.vector, keys)
+    sure = store.fact_search.confidence(keys)
+    scores = (
+        SIMILARITY_SHARE * similarity(distances)
+        + ACTIVATION_SHARE * np.array([received[key] for key in keys.tolist()])
+        + IMPORTANCE_SHARE * sure
+    )
+    return keys + FACT, scores, distances
+
+
+def _results(
+    store: Store, ranking: Ranking, min_score: float | None, agent: str | None
+) -> tuple[list[SearchResult | FactResult], list[int]]:
+    kept = ranking.above(min_score)
+    keys = ranking.episodes[:kept]
+    are_facts = keys >= FACT
+    episodes = iter(store.episodes.fetch(keys[~are_facts]))
+    facts = _facts(store, (keys[are_facts] - FACT).tolist(), agent)
+    results: list[SearchResult | FactResult] = []
+    for key, score, distance in zip(
+        keys.tolist(),
+        ranking.scores[:kept].tolist(),
+        ranking.distances[:kept].tolist(),
+        strict=True,
+    ):
+        if key < FACT:
+            one = next(episodes)
+            results.append(
+                SearchResult(one, score, distance, one.importance_score, ranking.certificate)
+            )
+        else:
+            fact, provenance, marked = facts[key - FACT]
+            results.append(FactResult(fact, score, distance, provenance, marked))
+    return results, keys[~are_facts].tolist()
+
+
+def _facts(store: Store, keys: list[int], agent: str | None) -> dict[int, tuple[Fact, str, bool]]:
+    """Return facts by their keys, each with what `why` says of its trust."""
+    if not keys:
+        return {}
+    trust = store.evidence.trust(keys)
+    unknown = UNKNOWN_PROVENANCE, False
+    found = {}
+    for key, fact in store.facts.fetch(keys, agent).items():
+        provenance, marked = trust.get(key, unknown)
+        found[key] = fact, provenance, fact.quarantined or marked
+    return found

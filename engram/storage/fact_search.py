@@ -1,0 +1,196 @@
+"""What facts are found by: their columns, vectors and texts, read in bulk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import apsw
+import numpy as np
+
+from engram.errors import CorruptStore
+from engram.storage.columns import ORIGIN, QUARANTINED, UNKNOWN
+from engram.storage.embeddings import STORED, VectorBatch, sound_batch
+from engram.storage.fact_records import statement
+from engram.storage.standing import UNAVAILABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from engram.models import StoredModel
+    from engram.storage.connection import Connection
+
+ALWAYS: Final = 2**63 - 1
+"""When the valid time of a fact ends that has no end."""
+
+_EVERY: Final = (0, 2**63 - 1)
+# Of what a fact came from: the least trusted, whether some is quarantined, and whether all
+# episodes that are left are unavailable.
+_RANK: Final = f"coalesce(CASE s.provenance {ORIGIN} END, {UNKNOWN})"
+_COLUMNS: Final = (
+    "SELECT f.id, coalesce(f.agent, -1), f.shared, f.valid_from,"  # noqa: S608
+    f" coalesce(f.valid_to, {ALWAYS}), f.superseded_at IS NULL,"
+    f" coalesce(b.rank, {UNKNOWN}) + {QUARANTINED} * max(f.quarantined, coalesce(b.marked, 0)),"
+    " coalesce(b.hidden, 0) FROM fact AS f LEFT JOIN ("
+    f" SELECT s.fact, max({_RANK}) AS rank, max(coalesce(e.quarantined, 0)) AS marked,"
+    f" min(iif(e.id IS NULL, NULL, {UNAVAILABLE.format('e')} IS NOT NULL)) AS hidden"
+    " FROM fact_source AS s LEFT JOIN episode AS e ON e.id = s.episode"
+    " WHERE s.fact BETWEEN :first AND :last GROUP BY s.fact) AS b ON b.fact = f.id"
+    " WHERE f.id BETWEEN :first AND :last ORDER BY f.id"
+)
+
+
+class FactColumns(NamedTuple):
+    """Facts, in insertion order.
+
+    Attributes:
+        keys: int64[n], ascending.
+        agents: int64[n], -1 where a fact has none.
+        shared: bool[n].
+        begins: int64[n], when the valid time begins, in microseconds.
+        ends: int64[n], when it ends, exclusive; `ALWAYS` where it does not.
+        open: bool[n], whether nothing superseded it.
+        origins: uint8[n], the least trusted provenance and quarantine, see `origins`.
+        hidden: bool[n], whether all episodes that it came from and that are left are unavailable.
+    """
+
+    keys: NDArray[np.int64]
+    agents: NDArray[np.int64]
+    shared: NDArray[np.bool_]
+    begins: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    open: NDArray[np.bool_]
+    origins: NDArray[np.uint8]
+    hidden: NDArray[np.bool_]
+
+    def and_later(self, more: FactColumns) -> FactColumns:
+        """Return these facts and later ones."""
+        both: Any = zip(self, more, strict=True)
+        return FactColumns(*(np.concatenate(each) for each in both))
+
+
+_TYPES: Final = (
+    *(np.int64, np.int64, np.bool_, np.int64),
+    *(np.int64, np.bool_, np.uint8, np.bool_),
+)
+
+
+class FactSearch:
+    """What facts are found by; every method runs in the caller's transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def columns(self, first: int = _EVERY[0], last: int = _EVERY[1]) -> FactColumns:
+        """Return the columns of the facts `first` to `last`, both included.
+
+        Raises:
+            CorruptStore: A row holds what no fact has.
+        """
+        rows: Any = self._connection.execute(_COLUMNS, {"first": first, "last": last}).fetchall()
+        values = zip(*rows, strict=True) if rows else ([] for _ in _TYPES)
+        try:
+            return FactColumns(
+                *(np.array(each, dtype=kind) for each, kind in zip(values, _TYPES, strict=True))
+            )
+        except (TypeError, ValueError, OverflowError):
+            message = "a stored fact is damaged"
+            raise CorruptStore(message, "restore a backup") from None
+
+    def come_from_episodes(self) -> bool:
+        """Return whether any fact of the file came from an episode that is still there."""
+        return bool(
+            self._connection.execute(
+                "SELECT EXISTS (SELECT 1 FROM fact_source WHERE episode IS NOT NULL)"
+            ).get
+        )
+
+    def of(self, keys: NDArray[np.int64], model: StoredModel) -> VectorBatch:
+        """Return the model's vectors of some facts, given by ascending keys, int64[n].
+
+        A damaged one is left out: its fact counts as one without.
+        """
+        rows: list[Any] = []
+        if len(keys):
+            rows = self._connection.execute(
+                "SELECT v.fact, v.vector FROM carray(?) AS k CROSS JOIN fact_embedding AS v"
+                " ON v.fact = k.value AND v.model = ?",
+                (apsw.carray(keys), model.id),
+            ).fetchall()
+        if not rows:
+            none = np.empty((0, model.dim), dtype=np.float32)
+            return VectorBatch(np.empty(0, dtype=np.int64), none)
+        batch = sound_batch(rows, model.dim)
+        if batch is None:
+            damaged = {row[0] for row in rows if sound_batch([row], model.dim) is None}
+            return self.of(keys[~np.isin(keys, list(damaged))], model)
+        return batch
+
+    def confidence(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return how sure facts are, given by ascending keys, int64[n]; all of them are there."""
+        rows: Any = []
+        if len(keys):
+            rows = self._connection.execute(
+                "SELECT f.confidence FROM carray(?) AS k CROSS JOIN fact AS f ON f.id = k.value",
+                (apsw.carray(keys),),
+            ).fetchall()
+        return np.array(rows, dtype=np.float64).reshape(-1)
+
+    def about(self, entity: int, limit: int) -> list[int]:
+        """Return the newest facts whose subject or object is an entity, by any of its names.
+
+        Args:
+            entity: The key of the entity.
+            limit: How many of either at most.
+        """
+        rows = self._connection.execute(
+            "WITH n AS MATERIALIZED (SELECT name FROM entity WHERE id = :entity"
+            " UNION SELECT alias FROM entity_alias WHERE entity = :entity)"
+            " SELECT id FROM (SELECT f.id FROM n CROSS JOIN fact AS f ON f.subject = n.name"
+            " ORDER BY f.id DESC LIMIT :limit) UNION"
+            " SELECT id FROM (SELECT f.id FROM n CROSS JOIN fact AS f ON f.object = n.name"
+            " ORDER BY f.id DESC LIMIT :limit)",
+            {"entity": entity, "limit": limit},
+        )
+        return [key for (key,) in rows]
+
+    def statements(self, keys: Sequence[int]) -> list[tuple[int, str]]:
+        """Return the texts of facts, given by ascending keys, with these; what is gone is not."""
+        rows = self._connection.execute(
+            "SELECT f.id, f.subject, f.predicate, f.object FROM carray(?) AS k"
+            " CROSS JOIN fact AS f ON f.id = k.value",
+            (apsw.carray(np.array(keys, dtype=np.int64)),),
+        )
+        return [(key, statement(*parts)) for key, *parts in rows]
+
+    def put(
+        self,
+        keys: Sequence[int],
+        vectors: NDArray[np.float32],
+        counts: NDArray[np.int64],
+        model: int,
+    ) -> None:
+        """Store the chunk vectors of facts in the place of those they have; what is gone is not.
+
+        Args:
+            keys: n facts, ascending.
+            vectors: float32[m, dim], the chunks of all facts in order.
+            counts: int64[n], how many chunks each has; they sum to m.
+            model: The model that made them.
+        """
+        still = [key for key, _ in self.statements(keys)]
+        self._connection.executemany(
+            "DELETE FROM fact_embedding WHERE fact = ?", ((key,) for key in still)
+        )
+        ends = np.cumsum(counts).tolist()
+        stored = vectors.astype(STORED)
+        spans = dict(zip(keys, zip(ends, counts.tolist(), strict=True), strict=True))
+        self._connection.executemany(
+            "INSERT INTO fact_embedding (fact, chunk, model, vector) VALUES (?, ?, ?, ?)",
+            (
+                (key, chunk, model, stored[spans[key][0] - spans[key][1] + chunk].tobytes())
+                for key in still
+                for chunk in range(spans[key][1])
+            ),
+        )
