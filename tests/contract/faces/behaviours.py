@@ -25,16 +25,20 @@ BEHAVIOURS = {
     "filter.actors": "Only what has all the actors is found.",
     "filter.time": "Only what happened between two times is found, both included.",
     "filter.provenance": "Only what is from one source is found.",
+    "filter.value": "Only what has the members of a filter is found.",
     "filter.quarantine": "What is quarantined is left out when that is wanted.",
     "time.as_of": "As of a time, nothing later is found, and what happened then is.",
     "scope.find": "Another agent's memory is not found, not even by its very words.",
     "scope.get": "Another agent's memory is not read by its id.",
-    "scope.erase": "Another agent's memory is not erased: it is refused as an unknown id is.",
-    "trust.kept": "Where a memory is from is kept and told.",
+    "scope.erase": "Another agent's memory is not erased.",
+    "trust.told": "Where a memory is from is told, whatever face kept it.",
+    "trust.marked": "A memory that is quarantined is told as such, whatever face kept it.",
+    "trust.declared": "The source that is declared is kept.",
     "trust.unlike": "A source that does not exist is refused, and nothing is written.",
-    "trust.quarantine": "A memory of a writer who had read untrusted words is told as such.",
+    "trust.quarantine": "Who had read untrusted words says so, and it is kept.",
     "trust.lowered": "Nobody can claim more trust than the face was given.",
-    "trust.session": "After reading what is not the user's, all that is written is quarantined.",
+    "trust.clean": "Who reads nothing but the user's own words quarantines nothing.",
+    "trust.session": "After reading anything else, all that is written is quarantined.",
     "erase.gone": "What is erased, no face finds or reads any more.",
     "erase.name": "All that names somebody is erased, whatever face kept it.",
     "erase.bytes": "When the face is closed, what it erased is in no file of the store.",
@@ -65,8 +69,7 @@ def claimed(face: type[Any]) -> list[str]:
 
 def reason(face: type[Any], behaviour: str) -> str | None:
     """Return why a face lacks a behaviour; None where it has it."""
-    topic = behaviour.partition(".")[0]
-    said: str | None = face.lacks.get(behaviour, face.lacks.get(topic))
+    said: str | None = face.lacks.get(behaviour, face.lacks.get(behaviour.partition(".")[0]))
     return said
 
 

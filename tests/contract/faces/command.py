@@ -16,6 +16,8 @@ from engram.cli import main
 _OPTIONS = {"tags": "--tags", "actors": "--actors", "at": "--timestamp"}
 
 
+_NO_SESSION = "Each command is a session of its own."
+_NO_VALUE = "What is kept with a text is not searched."
 _NO_GET = "No command prints one memory."
 
 
@@ -37,9 +39,11 @@ class CommandFace(Face):
         "find.project": "No command lists the memories of a project.",
         "get": _NO_GET,
         "scope.get": _NO_GET,
+        "filter.value": _NO_VALUE,
         "trust.quarantine": "`engram observe` quarantines nothing.",
         "trust.lowered": "The user is trusted: what is declared is stored as it is.",
-        "trust.session": "Each command is a session of its own.",
+        "trust.clean": _NO_SESSION,
+        "trust.session": _NO_SESSION,
         "limits.beyond": "Texts have no limit but the shell's.",
         "limits.types": "All it is given is text.",
     }

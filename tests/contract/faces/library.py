@@ -24,7 +24,9 @@ _NO_LEDGER = "The ledger has no twin for asyncio."
 class PythonFace(Face):
     about = "Python"
     lacks: ClassVar[Mapping[str, str]] = {
+        "filter.value": "What is kept with a text is not searched.",
         "trust.lowered": _NO_CEILING,
+        "trust.clean": _NO_SESSION,
         "trust.session": _NO_SESSION,
         "limits.beyond": _NO_LIMIT,
     }

@@ -91,6 +91,7 @@ class SocketFace(Face):
         "filter.time": "Its searches have no times.",
         "filter.provenance": "The protocol has no sources.",
         "filter.quarantine": "Quarantined memories are always left out.",
+        "filter.value": "What is kept with a text is not searched.",
         "time": "Its searches have no times.",
         "scope": _WHOLE,
         "trust": "The protocol has neither sources nor quarantine; all it stores is external.",
@@ -112,15 +113,19 @@ class SocketFace(Face):
         self.client = SocketClient(self.server.socket)
 
     def remember(self, text: str, *, tags: Any = None) -> str:
-        stored = self.client.call("memory_store", context=text, action="", result="", tags=tags)
+        stored = self.ask("memory_store", context=text, action="", result="", tags=tags)
         return str(stored["id"])
 
     def find(self, query: str, k: int = 5, **filters: Any) -> list[Memory]:
-        found = self.client.call("memory_search", query=query, limit=k, **filters)
+        found = self.ask("memory_search", query=query, limit=k, **filters)
         return [Memory(hit["id"], hit["context"], _tags(hit["tags"])) for hit in found["results"]]
 
     def erase(self, uid: str) -> None:
-        self.client.call("memory_delete", id=uid)
+        self.ask("memory_delete", id=uid)
+
+    def ask(self, method: str, **params: Any) -> Any:
+        """Return what a method of the protocol returns."""
+        return self.client.call(method, **params)
 
     def code(self, error: Any) -> object:
         return error.number
