@@ -45,5 +45,5 @@ def face(shared: Place, name: str) -> Face:
 
 @pytest.fixture
 def writer(shared: Place, name: str) -> Face:
-    """The same, or the library where it only reads."""
+    """The same in a session that reads nothing, or the library where the face only reads."""
     return shared.writer(name)

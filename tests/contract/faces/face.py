@@ -49,6 +49,7 @@ class Face:
         lacks: Behaviours and whole topics that it does not have, each with the reason.
         writes: Whether it can remember; what a reader is shown, the library writes.
         child: Whether it lives in this process, so that only one of its own can be killed.
+        sessions: Whether what it has read changes what it writes.
         lenient: Verbs whose arguments may be of any type.
         most: How many can be asked for at once.
         longest: Characters that a text may have, where they are limited.
@@ -60,6 +61,7 @@ class Face:
     lacks: ClassVar[Mapping[str, str]] = {}
     writes: ClassVar[bool] = True
     child: ClassVar[bool] = False
+    sessions: ClassVar[bool] = False
     lenient: ClassVar[tuple[str, ...]] = ()
     most: ClassVar[int]
     longest: ClassVar[int]

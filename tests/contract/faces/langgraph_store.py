@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from contract.faces.face import Face, Memory
 
-from engram.adapters.langgraph import EngramStore
 from engram.errors import EngramError, NotFound
 from engram.items import ItemMemory
 
@@ -53,6 +52,9 @@ class LangGraphFace(Face):
 
     def __init__(self, place: Any, agent: str | None = None) -> None:
         super().__init__(place, agent)
+        # Here, so that the tests of other faces do not wait for LangGraph.
+        from engram.adapters.langgraph import EngramStore
+
         # Who has the items open knows the episodes that they are, by whose ids others find them.
         self.items = ItemMemory(place.store, agent_id=agent)
         self.store = EngramStore(self.items, index={"fields": ["text"]})

@@ -7,17 +7,18 @@ import json
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from contract.faces.face import Face, Memory
 from contract.faces.library import Loop
 from contract.faces.processes import SETTINGS, SocketFace
-from mcp import Client, StdioServerParameters
-from mcp.client.stdio import stdio_client
 
+if TYPE_CHECKING:
+    from mcp import Client
 _NO_HALVES = "The SDK's client can send nothing that is no Unicode text."
 
 
@@ -34,7 +35,9 @@ class Connection:
     """
 
     def __init__(self, folder: Path, arguments: list[str]) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        # Here, so that the tests of other faces do not wait for it.
+        from mcp import StdioServerParameters
+
         self._pid = folder / "pid"
         self._log = (folder / "stderr").open("w")
         # The shell becomes the server, so that its number is known.
@@ -76,6 +79,9 @@ class Connection:
         self._client = await ready
 
     async def _stay(self, ready: asyncio.Future[Client]) -> None:
+        from mcp import Client
+        from mcp.client.stdio import stdio_client
+
         try:
             async with Client(stdio_client(self._server, errlog=self._log)) as client:
                 ready.set_result(client)
@@ -105,6 +111,7 @@ class McpFace(Face):
         "limits.empty": "A memory must have content.",
         "limits.beyond": "Texts have no limit.",
     }
+    sessions = True
     most = 4096
     error = ToolRefusedError
     codes: ClassVar[Mapping[str, object]] = dict.fromkeys(
@@ -115,7 +122,7 @@ class McpFace(Face):
         super().__init__(place, agent)
         identity = [] if agent is None else ["--agent-id", agent]
         self.connection = Connection(
-            place.folder / f"mcp-{agent or ''}",
+            Path(tempfile.mkdtemp(dir=place.folder)),
             ["--db", str(place.store), "--provenance", "user", *identity],
         )
 

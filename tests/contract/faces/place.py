@@ -28,21 +28,28 @@ class Place:
             f"db_path: {self.store}\nretrieval: {{min_confidence: 0.0}}\n", encoding="utf-8"
         )
         self._stack = ExitStack()
-        self._opened: dict[tuple[str, str | None], Face] = {}
+        self._opened: dict[tuple[type[Face], str | None, str], Face] = {}
         # Who sees everything, and makes the store that some faces want to find.
         self.operator = self._stack.enter_context(Engram(self.store))
 
     def face(self, name: str, agent: str | None = None) -> Any:
         """Return a face; one process serves all tests of it."""
-        if (name, agent) not in self._opened:
-            face = FACES[name](self, agent)
-            self._stack.callback(face.close)
-            self._opened[name, agent] = face
-        return self._opened[name, agent]
+        return self._face(FACES[name], agent, "read")
 
     def writer(self, name: str, agent: str | None = None) -> Any:
-        """Return the face itself, or the library where the face only reads."""
-        return self.face(name if FACES[name].writes else "python", agent)
+        """Return the face, or the library where the face only reads.
+
+        Where it looks after a session, it is one that has read nothing.
+        """
+        face = FACES[name] if FACES[name].writes else FACES["python"]
+        return self._face(face, agent, "written" if face.sessions else "read")
+
+    def _face(self, face: type[Face], agent: str | None, session: str) -> Any:
+        which = face, agent, session
+        if which not in self._opened:
+            opened = self._opened[which] = face(self, agent)
+            self._stack.callback(opened.close)
+        return self._opened[which]
 
     def contents(self) -> tuple[object, ...]:
         """What is told apart when something was written."""

@@ -11,13 +11,13 @@ from contract.faces.behaviours import reason, shows
 @pytest.fixture
 def theirs(shared, name, word):
     """A memory that the same face kept for another agent, and nobody's."""
-    return shared.writer(name, "ana").remember(word), shared.writer(name).remember(word)
+    return shared.face(name, "ana").remember(word), shared.face(name).remember(word)
 
 
 @shows("scope.find")
 def test_only_ones_own_is_found(shared, name, word, theirs):
     face = shared.face(name, "ben")
-    own = shared.writer(name, "ben").remember(f"{word} of his own")
+    own = face.remember(f"{word} of his own")
     assert {found.id for found in face.find(word, 20)} & {own, *theirs} == {own}
 
 
@@ -96,9 +96,8 @@ def test_the_user_s_own_words_leave_a_session_clean(session, word):
 
 
 @shows("trust.session")
-@pytest.mark.parametrize("doubt", [{"provenance": "external"}, {"quarantined": True}])
-def test_after_other_words_all_is_quarantined(session, word, doubt):
-    session.place.operator.observe(word, **{"provenance": "user", **doubt})
+def test_after_other_words_all_is_quarantined(session, word):
+    session.place.operator.observe(word, provenance="external")
     assert session.find(word)
     for _ in range(2):
         provenance, quarantined = mark(session, session.remember(word))

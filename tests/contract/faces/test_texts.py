@@ -102,7 +102,6 @@ def test_as_many_as_may_be_can_be_asked_for(face, least):
     [
         ("find", {"query": 5}),
         ("find", {"query": ["a"]}),
-        ("find", {"query": "a", "k": "5"}),
         ("find", {"query": "a", "k": 1.5}),
         ("remember", {"text": 5}),
         ("remember", {"text": None}),
