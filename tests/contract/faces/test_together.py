@@ -50,9 +50,7 @@ def written(shared):
     """What each face kept while all others were writing too, by its name."""
     kept: dict[str, list[str]] = {name: [] for name in WRITERS if FACES[name].writes}
     children = {
-        name: Child(name, shared.folder, together(name), EACH)
-        for name in kept
-        if FACES[name].child
+        name: Child(name, shared.folder, together(name), EACH) for name in kept if FACES[name].child
     }
     for child in children.values():
         assert child.line() == "ready"
