@@ -71,7 +71,7 @@ def test_an_empty_text_is_kept(face, shared):
 
 @shows("limits.long")
 def test_a_long_text_is_kept_whole(face, writer, word):
-    text = "The harbour is large. " * 400 + word
+    text = "The harbour is large. " * 150 + word
     uid = writer.remember(text)
     assert [found.text for found in face.find(word) if found.id == uid] == [text]
 
