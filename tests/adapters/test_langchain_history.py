@@ -185,6 +185,7 @@ def test_the_list_is_the_callers_own(history):
 
 def test_episodes_with_a_role_are_messages_when_another_face_wrote_them(memory, clock):
     roles = ["human", "user", "ai", "assistant", "system", "unknown", "chat", "tool", "function"]
+    roles += ["chatbot", "model", "developer"]
     for role in roles:
         memory.observe(f"by {role}", tags=["note", role])
         clock.advance(seconds=1)
@@ -199,6 +200,9 @@ def test_episodes_with_a_role_are_messages_when_another_face_wrote_them(memory, 
         SystemMessage("by system"),
         ChatMessage(content="by unknown", role="unknown"),
         ChatMessage(content="by chat", role="chat"),
+        AIMessage("by chatbot"),
+        AIMessage("by model"),
+        SystemMessage("by developer"),
         AIMessage("in two roles"),
     ]
 

@@ -130,6 +130,7 @@ def test_a_filter_that_can_be_read_once_filters_every_call(labelled):
         ({"k": 0}, ValidationError),
         ({"k": 4097}, ValidationError),
         ({"mode": "nearest"}, ValidationError),
+        ({"kind": "procedural"}, ValidationError),
         ({"filters": {"provenance": "nobody"}}, ValidationError),
         ({"filters": {"tags": "x"}}, InvalidType),
         ({"filters": {"colour": "red"}}, InvalidType),
@@ -151,6 +152,32 @@ def test_a_refused_call_is_an_error_of_engram(filled):
     filled.close()
     with pytest.raises(EngramError):
         EngramRetriever(engram=filled).invoke("tea")
+
+
+def test_facts_are_found_where_they_are_asked_for(memory, clock):
+    said = memory.observe("Ivan flies kites", provenance="user")
+    fact = memory.assert_fact("Ivan", "works_at", "Globex", confidence=0.75)
+    both = EngramRetriever(engram=memory, kind="any").invoke("Ivan works_at Globex")
+    assert [(d.id, d.metadata["kind"]) for d in both] == [(fact, "semantic"), (said, "episodic")]
+    [found] = EngramRetriever(engram=memory, kind="semantic").invoke("Ivan works_at Globex")
+    [result] = memory.recall_memories("Ivan works_at Globex", kind="semantic")
+    assert found == Document(
+        "Ivan works_at Globex",
+        id=fact,
+        metadata={
+            "id": fact,
+            "score": result.score,
+            "timestamp": clock.now.isoformat(),
+            "importance": 0.75,
+            "provenance": "unknown",
+            "quarantined": False,
+            "kind": "semantic",
+        },
+    )
+    [only] = EngramRetriever(engram=memory).invoke("Ivan works_at Globex")
+    assert only.id == said
+    assert "kind" not in only.metadata
+    assert len(EngramRetriever(engram=memory).invoke("Ivan", kind="any")) == 2
 
 
 def _joined(documents: list[Document]) -> str:

@@ -17,26 +17,26 @@ from langchain_core.messages import (
 )
 
 from engram import arguments
+from engram.adapters.conversation import ROLES, provenance_of, role_of
 from engram.errors import InvalidArgument, InvalidType
 from engram.models import ObserveInput
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from engram.models import Episode
 
-__all__ = ["ROLES", "from_episode", "role_of", "to_episode"]
+__all__ = ["from_episode", "to_episode"]
 
 KEPT: Final = "langchain_message"
 """The member of an episode's metadata that holds the message, but for its text."""
 
-ROLES: Final = (
-    *("human", "user", "ai", "assistant", "system", "unknown", "chat"),
-    *("tool", "function"),
-)
-"""Tags that mark an episode as a message; what tools said is none without its call's id."""
-
 _CHUNK = "MessageChunk"
-_PERSON = ("human", "user")
-_TOOLS = ("tool", "function")
+_PLAIN: Final[dict[str, Callable[[str], BaseMessage]]] = {
+    "user": HumanMessage,
+    "assistant": AIMessage,
+    "system": SystemMessage,
+}
 
 _LOG = logging.getLogger("engram.adapters.langchain")
 
@@ -67,7 +67,7 @@ def to_episode(message: object, tags: list[str]) -> ObserveInput:
     return ObserveInput(
         content=content,
         tags=[role, *tags],
-        provenance=_provenance(message, role),
+        provenance=provenance_of(message.role if isinstance(message, ChatMessage) else role),
         metadata={KEPT: {"type": message.type, "data": kept}},
     )
 
@@ -83,26 +83,12 @@ def _searched(message: BaseMessage) -> str:
     return content
 
 
-def _provenance(message: BaseMessage, role: str) -> str:
-    """Return whose words a message is: only the person's own are "user"."""
-    if isinstance(message, ChatMessage):
-        role = message.role
-    if role in _PERSON:
-        return "user"
-    return "tool" if role in _TOOLS else "external"
-
-
 def _fits_json(value: object) -> bool:
     try:
         arguments.json_object({"value": value}, "artifact")
     except (InvalidArgument, InvalidType):
         return False
     return True
-
-
-def role_of(episode: Episode) -> str | None:
-    """Return the first tag of an episode that is a role, None where it is no message."""
-    return next((tag for tag in episode.tags if tag in ROLES), None)
 
 
 def from_episode(episode: Episode) -> BaseMessage | None:
@@ -126,10 +112,10 @@ def from_episode(episode: Episode) -> BaseMessage | None:
 
 
 def _plain(role: str, content: str) -> BaseMessage | None:
-    if role in _TOOLS:
+    speaker = ROLES[role]
+    if speaker == "tool":
+        # Of no use without the id of the call that it answers.
         return None
-    if role in _PERSON:
-        return HumanMessage(content)
-    if role in ("ai", "assistant"):
-        return AIMessage(content)
-    return SystemMessage(content) if role == "system" else ChatMessage(content=content, role=role)
+    if speaker == "unknown":
+        return ChatMessage(content=content, role=role)
+    return _PLAIN[speaker](content)

@@ -13,6 +13,7 @@ from pydantic import Field, field_validator
 
 from engram import arguments
 from engram.engine import Engram  # noqa: TC001 - likewise
+from engram.models import FactResult
 from engram.retrieval import MAX_K
 
 if TYPE_CHECKING:
@@ -21,17 +22,20 @@ if TYPE_CHECKING:
         CallbackManagerForRetrieverRun,
     )
 
-    from engram.models import Filters, SearchResult
+    from engram.models import Episode, Filters, SearchResult
 
 __all__ = ["EngramRetriever"]
 
 
 class EngramRetriever(BaseRetriever):
-    """Finds episodes by `Engram.recall`; part of any chain.
+    """Finds memories by `Engram.recall_memories`; part of any chain.
 
     Each document's `page_content` is the episode's text and its `id` the episode's id; its metadata
     has `id`, `score`, `timestamp` (ISO 8601), `importance`, `provenance` and `quarantined`, so that
-    a chain can tell whose words it is about to trust. Async calls run on a worker thread.
+    a chain can tell whose words it is about to trust. Of a fact the content is its subject,
+    predicate and object, `timestamp` is when it began to hold, and `importance` its confidence;
+    where there may be facts, `kind` says "episodic" or "semantic". Async calls run on a worker
+    thread.
 
     What a call passes beside the query (`retriever.invoke("tea", k=3)`) takes the place of the
     attribute of that name, for that call.
@@ -40,6 +44,7 @@ class EngramRetriever(BaseRetriever):
         engram: The memory; the retriever does not close it.
         k: How many documents, 1 to 4096.
         mode: "hybrid", "cosine" or "spreading".
+        kind: "episodic", "semantic" (facts) or "any", which ranks both together.
         filters: Conditions on episodes: `tags`, `actors`, `since`, `until`, `provenance`,
             `exclude_quarantined`; see `engram.Filters`. (`tags` and `metadata` of the retriever
             itself are LangChain's, for tracing.)
@@ -54,6 +59,7 @@ class EngramRetriever(BaseRetriever):
     engram: Engram = Field(repr=False)
     k: int = Field(default=5, ge=1, le=MAX_K)
     mode: Literal["hybrid", "cosine", "spreading"] = "hybrid"
+    kind: Literal["episodic", "semantic", "any"] = "episodic"
     filters: Mapping[str, Any] = Field(default_factory=dict)
     as_of: datetime | None = None
     min_score: float | None = None
@@ -87,25 +93,48 @@ class EngramRetriever(BaseRetriever):
         asked: dict[str, Any] = {
             "k": self.k,
             "mode": self.mode,
+            "kind": self.kind,
             "filters": self.filters,
             "as_of": self.as_of,
             "min_score": self.min_score,
         } | instead
         filters = cast("Filters", asked.pop("filters"))
-        return [_document(result) for result in self.engram.recall(query, **asked, **filters)]
+        found = self.engram.recall_memories(query, **asked, **filters)
+        documents = [_document(result) for result in found]
+        if asked["kind"] != "episodic":
+            for document, result in zip(documents, found, strict=True):
+                document.metadata["kind"] = (
+                    "semantic" if isinstance(result, FactResult) else "episodic"
+                )
+        return documents
 
 
-def _document(result: SearchResult) -> Document:
-    episode = result.episode
+def _document(result: SearchResult | FactResult) -> Document:
+    if isinstance(result, FactResult):
+        fact = result.fact
+        statement = f"{fact.subject} {fact.predicate} {fact.object}"
+        return _described(result, result, fact.id, statement, fact.valid_from, fact.confidence)
+    told = result.episode
+    return _described(result, told, told.id, told.content, told.timestamp, result.importance)
+
+
+def _described(
+    result: SearchResult | FactResult,
+    source: Episode | FactResult,
+    uid: str,
+    text: str,
+    since: datetime,
+    importance: float,
+) -> Document:
     return Document(
-        page_content=episode.content,
-        id=episode.id,
+        page_content=text,
+        id=uid,
         metadata={
-            "id": episode.id,
+            "id": uid,
             "score": result.score,
-            "timestamp": episode.timestamp.isoformat(),
-            "importance": result.importance,
-            "provenance": episode.provenance,
-            "quarantined": episode.quarantined,
+            "timestamp": since.isoformat(),
+            "importance": importance,
+            "provenance": source.provenance,
+            "quarantined": source.quarantined,
         },
     )
