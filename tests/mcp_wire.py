@@ -1,9 +1,8 @@
-"""Drive the real `engram-mcp` process: over its pipes line by line, or through the SDK's client."""
+"""Drive the real `engram-mcp` process: over its pipes, or through the SDK's client."""
 
 from __future__ import annotations
 
 import json
-import os
 import select
 import subprocess
 import sys
@@ -15,8 +14,6 @@ from typing import Any, Self
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from workers import PATIENCE, environment
-
-NOWHERE = Path(os.devnull).open("w")  # noqa: SIM115 - for as long as the tests run
 
 COMMAND = (sys.executable, "-m", "engram.mcp_server")
 
@@ -156,7 +153,7 @@ async def client(
         cwd=folder,
         env={"HOME": str(folder), "PYTHONSAFEPATH": "1"} | variables,
     )
-    async with Client(stdio_client(started, errlog=NOWHERE)) as connected:
+    async with Client(stdio_client(started, errlog=subprocess.DEVNULL)) as connected:
         yield connected
 
 

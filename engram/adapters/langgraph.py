@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from engram import arguments
 from engram.errors import InvalidArgument, InvalidType, MissingExtra
 from engram.items import ItemMemory, ItemPut
+from engram.items.keeping import LONGEST
 
 try:
     from langgraph.store.base import (
@@ -178,7 +179,7 @@ class EngramStore(BaseStore):
             raise InvalidType(message)
         # Before anything is taken out of it: what JSON has no form for would fail there.
         arguments.json_object(op.value, "value")
-        ttl = None if op.ttl is None else arguments.number(op.ttl, "ttl", 0.0) * _MINUTE
+        ttl = None if op.ttl is None else _minutes(op.ttl, "ttl") * _MINUTE
         return ItemPut(tuple(op.namespace), op.key, op.value, self._texts(op), ttl)
 
     def _texts(self, op: PutOp) -> tuple[str, ...]:
@@ -257,6 +258,10 @@ def _paths(fields: object, argument: str) -> list[str | list[str]]:
     return [path if path == _EVERYTHING else tokenize_path(path) for path in named]
 
 
+def _minutes(value: object, argument: str) -> float:
+    return arguments.number(value, argument, 0.0, LONGEST / _MINUTE)
+
+
 def _ttl(given: TTLConfig | None) -> TTLConfig:
     """Return LangGraph's settings for items that expire, checked.
 
@@ -273,5 +278,5 @@ def _ttl(given: TTLConfig | None) -> TTLConfig:
     if "refresh_on_read" in given:
         config["refresh_on_read"] = arguments.flag(given["refresh_on_read"], "refresh_on_read")
     if given.get("default_ttl") is not None:
-        config["default_ttl"] = arguments.number(given["default_ttl"], "default_ttl", 0.0)
+        config["default_ttl"] = _minutes(given["default_ttl"], "default_ttl")
     return config

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 SOURCE_TYPE: Final = "item"
 """The source type of the episodes that items are."""
 
-_LONGEST: Final = 1000 * 366 * 86_400.0
+LONGEST: Final = 1000 * 366 * 86_400.0
+"""Seconds that an item may live."""
+
 _SECOND: Final = 1_000_000
 
 
@@ -158,7 +160,7 @@ def _new_item(one: ItemPut, where: str) -> NewItem:
     namespace, key = checked_name(one.namespace, one.key)
     lifetime = None
     if one.lifetime is not None:
-        seconds = arguments.number(one.lifetime, f"{where}.lifetime", 0.0, _LONGEST)
+        seconds = arguments.number(one.lifetime, f"{where}.lifetime", 0.0, LONGEST)
         lifetime = max(1, round(seconds * _SECOND))
     if one.value is None:
         message = f"{where}.value must be a mapping, not NoneType"

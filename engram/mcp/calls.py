@@ -82,6 +82,9 @@ def store_tool(
         wrap_output=metadata.wrap_output,
     )
     made.parameters = exact.model_json_schema(by_alias=True)
+    # A title that repeats the name costs every conversation of every client.
+    for parameter in made.parameters["properties"].values():
+        del parameter["title"]
     return made
 
 
@@ -116,11 +119,10 @@ class _Metadata(FuncMetadata):
         """Return arguments, lists that arrived as JSON read."""
         parsed = super().pre_parse_json(data)
         return {
-            name: parsed[name] if isinstance(parsed[name], list) and self._lists(name) else value
-            for name, value in data.items()
+            name: parsed[name] if self._takes_list(name) else value for name, value in data.items()
         }
 
-    def _lists(self, name: str) -> bool:
+    def _takes_list(self, name: str) -> bool:
         field = self.arg_model.model_fields.get(name)
         return field is not None and "list[" in str(field.annotation)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -27,8 +28,16 @@ __all__ = ["run", "server"]
 _HANDSHAKE = ("initialize", "server/discover", "ping")
 
 
-def server(profile: Profile) -> MCPServer[Any]:
-    """Return the server of a profile; it opens the store once the client was answered."""
+_Lifespan = Callable[[MCPServer[Any]], AbstractAsyncContextManager[None]]
+
+
+def server(profile: Profile, lifespan: _Lifespan | None = None) -> MCPServer[Any]:
+    """Return the server of a profile; it opens the store once the client was answered.
+
+    Args:
+        profile: Its tools.
+        lifespan: What is entered when it begins to serve.
+    """
 
     async def opening(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         answer = await call_next(ctx)
@@ -42,14 +51,14 @@ def server(profile: Profile) -> MCPServer[Any]:
         instructions=profile.instructions,
         tools=profile.tools,
         log_level="WARNING",
-        lifespan=_lifespan,
+        lifespan=lifespan,
         middleware=[opening],
         subscriptions=False,
     )
 
 
 @asynccontextmanager
-async def _lifespan(_: MCPServer[Any]) -> AsyncIterator[None]:
+async def _away(_: MCPServer[Any]) -> AsyncIterator[None]:
     """Take the client's stream away from whoever prints: the SDK has it now."""
     sys.stdin, sys.stdout = sys.__stdin__, sys.stderr
     yield
@@ -64,16 +73,15 @@ def run(options: Options, requests: BinaryIO, answers: int) -> None:
         answers: The file descriptor of the other direction.
     """
     profile = chosen(options)
-    # The SDK takes the two from here, and leaves alone what has other numbers than 0 and 1. Their
-    # buffers live as long as these.
+    # The SDK takes the two from here, and leaves alone what has other numbers than 0 and 1.
     reading = sys.stdin = TextIOWrapper(requests, encoding="utf-8")
-    writing = sys.stdout = TextIOWrapper(os.fdopen(answers, "wb"), encoding="utf-8")
+    writing = sys.stdout = TextIOWrapper(os.fdopen(answers, "wb", closefd=False), encoding="utf-8")
     try:
-        anyio.run(server(profile).run_stdio_async)
+        anyio.run(server(profile, _away).run_stdio_async)
     except* OSError:
         # Nobody reads any more.
         pass
     finally:
         profile.store.close()
-    reading.detach()
-    writing.detach()
+        # Kept until here, for their buffers close with them.
+        del reading, writing

@@ -105,7 +105,7 @@ class Writing:
         shared: bool,
         read_untrusted: bool,
     ) -> results.Written:
-        subject, predicate, value = triple.values()
+        subject, predicate, value = ((part or "").strip() and part for part in triple.values())
         if not (subject and predicate and value):
             message = "a semantic memory needs subject, predicate and object"
             raise InvalidArgument(message)

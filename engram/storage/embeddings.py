@@ -15,7 +15,7 @@ import apsw
 import numpy as np
 
 from engram.errors import CorruptStore
-from engram.storage.triplets import pieces_of, texts_of
+from engram.storage.triplets import texts_of
 from engram.vectors import normalise
 
 if TYPE_CHECKING:
@@ -174,9 +174,11 @@ class Embeddings:
         return [
             (
                 key,
-                texts_of(content, None if context is None else (context, action))
-                if parts is None
-                else pieces_of(content, json.loads(parts)),
+                texts_of(
+                    content,
+                    None if context is None else (context, action),
+                    None if parts is None else json.loads(parts),
+                ),
             )
             for key, content, context, action, parts in rows
         ]

@@ -217,7 +217,8 @@ class EntityErasure:
                     f"SELECT id, {_BESIDE} AS beside FROM episode WHERE beside <> ''"  # noqa: S608
                     f" UNION ALL SELECT episode, {_BESIDE_EXPERIENCE} AS beside FROM experience"
                     " WHERE beside <> ''"
-                    f" UNION ALL SELECT episode, {_SAYS.format('value')} FROM item"
+                    f" UNION ALL SELECT episode, {_SAYS.format('item.value')} AS beside FROM item"
+                    " WHERE beside <> ''"
                 ),
             )
         return episodes

@@ -131,13 +131,18 @@ def parts_of(content: str, context_bytes: int, action_bytes: int) -> tuple[str, 
     return context, action, result
 
 
-def texts_of(content: str, sizes: tuple[int, int] | None) -> Texts:
+def texts_of(
+    content: str, sizes: tuple[int, int] | None, parts: Sequence[int] | None = None
+) -> Texts:
     """Return what of an episode is embedded.
 
     Args:
         content: Its text.
         sizes: Of an experience, the bytes that context and action take.
+        parts: Of an item of which texts are searched, the bytes that each of them takes.
     """
+    if parts is not None:
+        return pieces_of(content, parts)
     return ((-1, content),) if sizes is None else _texts(parts_of(content, *sizes))
 
 
