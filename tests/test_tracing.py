@@ -22,6 +22,9 @@ from engram.engine.operations import OPERATIONS
 from engram.errors import EngramError, InvalidArgument, NotFound
 from engram.experience import ExperienceMemory
 from engram.experience.operations import OPERATIONS as EXPERIENCE
+from engram.items import DocumentMemory, ItemPut
+from engram.items.operations import DOCUMENTS
+from engram.items.operations import OPERATIONS as ITEMS
 from engram.ledger import OPERATIONS as LEDGER
 from engram.ledger import Ledger
 from engram.tracing import METRICS
@@ -217,6 +220,13 @@ def use_everything(path: Path, folder: Path) -> None:
         for call in (memory.delete_insight, memory.undo):
             with pytest.raises(NotFound):
                 call(SECRET)
+    with DocumentMemory(path, **options) as memory:
+        name = (SECRET,)
+        memory.put([ItemPut(name, SECRET, {SECRET: SECRET}, texts=[SECRET])])
+        memory.get(name, SECRET), memory.get_many([(name, SECRET)])
+        memory.search(name, query=SECRET, filter={SECRET: SECRET}), memory.nearby(name, SECRET, 2)
+        memory.namespaces(), memory.namespaces_that_match([("prefix", name)])
+        memory.sweep(), memory.delete_many([(name, SECRET)])
     project = str(folder / SECRET)
     with Ledger(path) as ledger:
         ledger.totals(), ledger.recent(project), ledger.context(project, task=SECRET)
@@ -252,6 +262,11 @@ def public(cls: type) -> set[str]:
             {"close", "use_models", "embedded"}
             | {"list_agents", "counts", "model", "check", "maintain", "wipe"},
         ),
+        (
+            DocumentMemory,
+            {**ITEMS, **DOCUMENTS},
+            {"close", "check_dim", "list_agents", "counts", "model", "check", "maintain", "wipe"},
+        ),
         (Ledger, LEDGER, {"close", "present", "uninitialized"}),
     ],
 )
@@ -268,6 +283,7 @@ def rows() -> dict[str, set[str]]:
 def test_the_reference_lists_every_span_and_metric():
     names = {f"engram.{name}" for name in OPERATIONS}
     names |= {f"engram.experience.{name}" for name in EXPERIENCE}
+    names |= {f"engram.items.{name}" for name in ITEMS | DOCUMENTS}
     names |= {f"engram.ledger.{name}" for name in LEDGER}
     assert rows().keys() == names | STAGES | METRICS.keys()
 

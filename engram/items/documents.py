@@ -11,7 +11,9 @@ from engram import arguments
 from engram.errors import InvalidArgument
 from engram.items.filters import value_test
 from engram.items.memory import ItemMemory, item_of
+from engram.items.operations import DOCUMENTS
 from engram.storage import as_stored
+from engram.tracing import traced
 from engram.vectors import normalise
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ class Nearby(NamedTuple):
     vectors: NDArray[np.float32]
 
 
+@traced(DOCUMENTS, "items.")
 class DocumentMemory(ItemMemory):
     """An `ItemMemory` that is searched by vectors too, and shows them."""
 

@@ -14,8 +14,10 @@ from engram.items.filters import value_test
 from engram.items.keeping import Keeping
 from engram.items.models import Item
 from engram.items.namespaces import checked_labels, checked_name, listed
+from engram.items.operations import OPERATIONS
 from engram.retrieval.recall import refreshed
 from engram.times import from_micros
+from engram.tracing import traced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,6 +31,7 @@ _MOST: Final = 2**31
 _KINDS: Final = ("prefix", "suffix")
 
 
+@traced(OPERATIONS, "items.")
 class ItemMemory(Keeping):
     """Values in a store, each under a namespace and a key.
 
