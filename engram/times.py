@@ -46,6 +46,21 @@ def from_micros(micros: int) -> datetime:
     return _EPOCH + timedelta(microseconds=micros)
 
 
+def from_iso(text: str) -> datetime:
+    """Return the UTC datetime that ISO 8601 text means; without an offset it is UTC.
+
+    A date alone is its midnight.
+
+    Raises:
+        ValueError: It is no such date, or in UTC it is outside the years 1 to 9999.
+    """
+    moment = datetime.fromisoformat(text)
+    try:
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError(*error.args) from None
+
+
 def time_limit(timeout: object) -> float:
     """Return `timeout` if it is seconds that a request may be given.
 

@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from engram.api.frames import encode, read_lines
-from engram.api.lifetime import Lifetime
 from engram.api.requests import (
     OPERATION_FAILED,
     REFUSED_VALUE,
@@ -22,6 +21,7 @@ from engram.api.requests import (
 )
 from engram.api.service import Service
 from engram.errors import InvalidArgument, InvalidType, NotFound
+from engram.lifetime import Lifetime
 
 if TYPE_CHECKING:
     from engram.channel import Channel

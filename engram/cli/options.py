@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from engram.errors import InvalidArgument
+from engram.times import from_iso
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
 __all__ = [
     "Command",
@@ -78,9 +79,8 @@ def parse_moment(text: str, argument: str) -> datetime:
         InvalidArgument: It is no such date, or in UTC it is outside the years 1 to 9999.
     """
     try:
-        moment = datetime.fromisoformat(text)
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError):
+        return from_iso(text)
+    except ValueError:
         message = f"{argument} is no date: {text!r}"
         raise InvalidArgument(
             message, "give ISO 8601, such as 2026-03-01 or 2026-03-01T09:30+02:00"

@@ -18,7 +18,7 @@ from engram.paths import ownership
 from engram.provenance import DEFAULT_PROVENANCE, check_provenance
 from engram.retrieval import MAX_K, MODES, Query, recall
 from engram.storage import NewEpisode, Origin
-from engram.times import to_micros
+from engram.times import from_micros, to_micros
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -216,7 +216,7 @@ class EpisodeMemory(Forgetting):
             warnings.warn(
                 "k_inner has no effect: filters apply before the choice",
                 DeprecationWarning,
-                stacklevel=2,
+                stacklevel=3,  # past what traces the call
             )
         asked = self._asked_of_episodes(
             query,
@@ -299,6 +299,27 @@ class EpisodeMemory(Forgetting):
         if episode is None:
             raise self._not_found()
         return episode
+
+    def accesses(self, episode_id: str) -> tuple[int, datetime | None]:
+        """Return how often recalls returned an episode, and when one last did, in UTC.
+
+        For an agent its own recalls count, otherwise everyone's.
+
+        Raises:
+            NotFound: No episode has this id, or it is not this agent's.
+            InvalidType: The id is no `str`.
+            Busy: The recalls that wait to be logged cannot be written.
+        """
+        uid = arguments.text(episode_id, "episode_id")
+        self._store.flush()
+        with self._store.reading():
+            key = self._store.episodes.key(uid, self._agent)
+            # One that is hidden has a key and cannot be got.
+            if key is None or self._store.episodes.get(uid, self._agent) is None:
+                raise self._not_found()
+            found = self._store.strength.accesses(np.array([key], dtype=np.int64), self._agent)
+        count, latest = int(found.counts[0]), int(found.latest[0])
+        return count, from_micros(latest) if count else None
 
     def episodes(
         self,

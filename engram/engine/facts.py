@@ -10,7 +10,12 @@ from engram import arguments
 from engram.engine.session import Session
 from engram.errors import InvalidArgument, NotFound, ScopeError
 from engram.models import FactPage
-from engram.provenance import UNKNOWN_PROVENANCE, least_trusted
+from engram.provenance import (
+    PROVENANCES,
+    TRUSTED_PROVENANCE,
+    UNKNOWN_PROVENANCE,
+    least_trusted,
+)
 from engram.storage import FactSource, NewFact
 from engram.times import to_micros
 
@@ -35,6 +40,7 @@ class FactMemory(Session):
         *,
         confidence: float = 1.0,
         source: str | None = None,
+        source_provenance: str | None = None,
         shared: bool = True,
         quarantined: bool = False,
         valid_from: datetime | None = None,
@@ -51,6 +57,8 @@ class FactMemory(Session):
             confidence: 0 to 1.
             source: Where it came from: the id of an episode this agent sees, whose provenance and
                 quarantine the fact takes on, or any other name, which is of unknown provenance.
+            source_provenance: How far the source is trusted as it speaks here: "user", "tool" or
+                "external". It makes a name known, and an episode at most less trusted.
             shared: Whether other agents of the file see it.
             quarantined: The writer had read untrusted content before.
             valid_from: When it begins to hold; a naive datetime is UTC; None is now.
@@ -67,6 +75,12 @@ class FactMemory(Session):
             message = "valid_to must be later than valid_from"
             raise InvalidArgument(message)
         named = None if source is None else arguments.text(source, "source")
+        known = None
+        if source_provenance is not None:
+            known = arguments.one_of(source_provenance, PROVENANCES, "source_provenance")
+            if not named:
+                message = "source_provenance is of no use without a source"
+                raise InvalidArgument(message, "name the source")
         new = NewFact(
             uid=str(uuid.uuid4()),
             subject=_statement(subject, "subject"),
@@ -81,16 +95,31 @@ class FactMemory(Session):
         )
         with self._store.writing():
             if named:
-                new = replace(new, sources=(self._source(named),))
+                new = replace(new, sources=(self._source(named, known),))
             self._store.facts.add(new, self._agent)
         self._emit("memory_written", [{"memory_id": new.uid, "kind": "semantic"}])
         return new.uid
 
-    def _source(self, named: str) -> FactSource:
+    def _source(self, named: str, known: str | None) -> FactSource:
         """Return the episode with an id this agent sees, else the name as it stands."""
         key = self._store.episodes.key(named, self._agent)
         episode = None if key is None else self._store.episodes.get(named, self._agent)
-        return FactSource(named, key, episode.provenance if episode else UNKNOWN_PROVENANCE)
+        if episode is None:
+            return FactSource(named, key, known or UNKNOWN_PROVENANCE)
+        return FactSource(
+            named, key, least_trusted((episode.provenance, known or TRUSTED_PROVENANCE))
+        )
+
+    def get_fact(self, fact_id: str) -> Fact:
+        """Return one fact.
+
+        Raises:
+            NotFound: No fact has this id, or it is another agent's private one.
+            InvalidType: The id is no `str`.
+        """
+        uid = arguments.text(fact_id, "fact_id")
+        with self._store.reading():
+            return self._fact(uid)[1]
 
     def timeline(
         self,

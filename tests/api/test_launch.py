@@ -13,7 +13,7 @@ import sys
 import pytest
 from workers import PATIENCE, environment, observation, planted, program
 
-from engram.api import lifetime
+from engram import lifetime
 
 STATUS = b'{"id":1,"operation":"status"}\n'
 

@@ -11,7 +11,6 @@ import sys
 import pytest
 
 import engram
-import engram.mcp
 from engram import Engram
 from engram.cli import engram as engram_command
 
@@ -138,16 +137,6 @@ def test_a_failure_of_the_system_is_an_error(run, store, monkeypatch):
     monkeypatch.setattr(Engram, "counts", fail)
     done = run("inspect", store)
     assert (done.code, done.out, done.err) == (1, "", "error: No space left on device\n")
-
-
-@pytest.mark.parametrize(("module", "name"), [(engram.mcp, "engram-mcp")])
-def test_commands_to_come_say_so(capsys, module, name):
-    with pytest.raises(SystemExit) as stopped:
-        module.main([])
-    assert stopped.value.code == 1
-    written = capsys.readouterr()
-    assert written.out == ""
-    assert written.err.startswith(f"{name}: not there yet")
 
 
 def test_a_closed_stdout_ends_quietly(store):

@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Final, NoReturn
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
 
 _GRACE: Final = 1.0
@@ -18,7 +19,7 @@ _GRACE: Final = 1.0
 _LOOK: Final = 500
 """Milliseconds between two looks at whether the parent is still there."""
 
-_SIGNALLED: Final = 128
+SIGNALLED: Final = 128
 """What a shell adds to the number of the signal that ended a program."""
 
 
@@ -31,9 +32,10 @@ class Lifetime:
 
     Args:
         answers: The file descriptor that the client reads at its other end.
+        leave: What the main thread does at a signal, given its number; None raises `SystemExit`.
     """
 
-    def __init__(self, answers: int) -> None:
+    def __init__(self, answers: int, leave: Callable[[int], None] | None = None) -> None:
         self._parent = os.getppid()
         self._answers = answers
         # Signals are told to the thread by a byte each: their number.
@@ -41,7 +43,7 @@ class Lifetime:
         os.set_blocking(self._telling, False)
         signal.set_wakeup_fd(self._telling, warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, _leave)
+            signal.signal(number, _leave if leave is None else lambda told, _: leave(told))
         threading.Thread(target=self._watch, name="engram-lifetime", daemon=True).start()
 
     def end(self) -> None:
@@ -59,8 +61,8 @@ class Lifetime:
             os.kill(os.getpid(), signal.SIGTERM)
         number = os.read(self._told, 1)[0]
         time.sleep(_GRACE)
-        os._exit(_SIGNALLED + number if number else 0)
+        os._exit(SIGNALLED + number if number else 0)
 
 
 def _leave(number: int, frame: FrameType | None) -> NoReturn:
-    raise SystemExit(_SIGNALLED + number)
+    raise SystemExit(SIGNALLED + number)
