@@ -3,14 +3,15 @@
 PYTHON ?= python3
 BIN := .venv/bin
 CRASHES ?= 6
+INSPECTOR := 2.12.0
 SOURCES := pyproject.toml CMakeLists.txt $(shell git ls-files engram)
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench clean inspector
 
 demo: .venv/installed
 	$(BIN)/engram demo
 
-test: lint
+test: lint inspector
 	$(BIN)/pytest -n 2 --kills $(CRASHES)
 
 lint: .venv/tested
@@ -35,6 +36,13 @@ bench: .venv/tested
 .venv/tested: .venv/bin/python $(SOURCES)
 	$(BIN)/python -m pip install --quiet '.[test]'
 	touch $@ .venv/installed
+
+# The MCP's own client. Without npm, or without a network, its tests are skipped and say so.
+inspector: .venv/bin/python
+	@test -x .venv/inspector/node_modules/.bin/mcp-inspector || \
+	npm install --silent --ignore-scripts --no-audit --no-fund --prefix .venv/inspector \
+		@modelcontextprotocol/inspector@$(INSPECTOR) || \
+	echo 'inspector: it could not be installed; tests that need it are skipped'
 
 clean:
 	rm -rf .venv build dist

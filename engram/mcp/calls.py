@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from mcp.server.mcpserver import Context
 
-__all__ = ["store_tool"]
+__all__ = ["StoreTool", "store_tool"]
 
 TICK: Final = 1.0
 """Seconds between two notices to a client that asked for progress."""
@@ -58,7 +58,7 @@ def store_tool(
         destructive: Whether it takes away what is stored.
         idempotent: Whether a repetition changes nothing more.
     """
-    made = _StoreTool.from_function(
+    made = StoreTool.from_function(
         _telling(function),
         title=title,
         description=description,
@@ -127,7 +127,7 @@ class _Metadata(FuncMetadata):
         return field is not None and "list[" in str(field.annotation)
 
 
-class _StoreTool(Tool):
+class StoreTool(Tool):
     """A tool that tells how long it has been at work, and briefly what it was given wrongly."""
 
     async def run(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from engram.errors import Closed, EngramError
 from engram.mcp.options import say
+from engram.server.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +49,7 @@ class Opening(Generic[Opened]):
     def _try(self) -> None:
         try:
             self.get()
-        except EngramError as error:
+        except (EngramError, Failure) as error:
             say(f"the store cannot be opened: {error}")
         except Exception as error:  # noqa: BLE001 - whatever it is, calls meet it again
             say(f"the store cannot be opened: {type(error).__name__}")

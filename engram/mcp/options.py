@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+from click.core import ParameterSource
 
 from engram._version import __version__
 from engram.errors import InvalidArgument
@@ -19,11 +20,14 @@ from engram.provenance import DEFAULT_PROVENANCE, PROVENANCES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["IN_MEMORY", "PROFILES", "Options", "command", "say"]
+__all__ = ["IN_MEMORY", "PROFILES", "PROJECT", "Options", "command", "say"]
 
 IN_MEMORY: Final = ":memory:"
 
-PROFILES: Final = {"engram": "engram.mcp.memory"}
+PROJECT: Final = "memory"
+"""The profile of a project's memories; the other one is of an agent's."""
+
+PROFILES: Final = {"engram": "engram.mcp.memory", PROJECT: "engram.mcp.project"}
 """Where each set of tools is: a module with a function `profile(options)`."""
 
 _DEFAULT_PROFILE = "engram"
@@ -93,6 +97,30 @@ def _key(context: click.Context, parameter: click.Parameter, file: str | None) -
     return key
 
 
+def _check_project(context: click.Context, options: Options) -> None:
+    """Refuse what says nothing to a project's memories: nobody may rely on it.
+
+    Raises:
+        UsageError: It was given, on the command line or by its variable.
+    """
+    defaults = Options()
+    for name in ("provenance", "session_untrusted", "events"):
+        if _is_given(context, name) or getattr(options, name) != getattr(defaults, name):
+            flag = f"--{name.replace('_', '-')}"
+            message = f"{flag} (ENGRAM_MCP_{name.upper()}) has no meaning with --profile {PROJECT}"
+            raise click.UsageError(message, context)
+    if _is_given(context, "db") and options.db == IN_MEMORY:
+        message = f"--profile {PROJECT} has no store in memory: --db names a file"
+        raise click.UsageError(message, context)
+    if options.agent_id == "":
+        message = "--agent-id must not be empty"
+        raise click.UsageError(message, context)
+
+
+def _is_given(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is not ParameterSource.DEFAULT
+
+
 def command(serve: Callable[[Options], None]) -> click.Command:
     """Return the command that reads the options and hands them on.
 
@@ -159,8 +187,12 @@ def command(serve: Callable[[Options], None]) -> click.Command:
         help="Which tools there are.",
     )
     @click.version_option(__version__, message="%(prog)s %(version)s")
-    def engram_mcp(**options: object) -> None:
+    @click.pass_context
+    def engram_mcp(context: click.Context, /, **values: object) -> None:
         """Serve a store as tools to an MCP client, over stdin and stdout."""
-        serve(Options(**options))  # type: ignore[arg-type] # click has checked each
+        options = Options(**values)  # type: ignore[arg-type] # click has checked each
+        if options.profile == PROJECT:
+            _check_project(context, options)
+        serve(options)
 
     return engram_mcp

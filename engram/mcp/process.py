@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from engram.channel import claim
 from engram.errors import MissingExtra
 from engram.lifetime import SIGNALLED, Lifetime
-from engram.mcp.options import IN_MEMORY, say
+from engram.mcp.options import IN_MEMORY, PROJECT, say
 
 if TYPE_CHECKING:
     from engram.channel import Channel
@@ -40,9 +40,10 @@ def serve(options: Options) -> None:
     channel = claim()
     # Before the SDK's own, which prints what it was given.
     logging.basicConfig(level=logging.WARNING, handlers=[_Terse()])
-    if options.db == IN_MEMORY:
+    agents = options.profile != PROJECT
+    if agents and options.db == IN_MEMORY:
         say("warning: the store is in memory and lost at the end (--db keeps it in a file)")
-    if options.agent_id is None:
+    if agents and options.agent_id is None:
         say("warning: no --agent-id: the whole file is served as one tenant's")
     requests = _Requests(channel)
     # After that, for a library may print when it is imported.

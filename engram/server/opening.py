@@ -58,8 +58,16 @@ _NO_KEY: Final = "none"
 _LOG = logging.getLogger("engram.server")
 
 
-def opened(settings: ServerSettings, clock: Callable[[], datetime]) -> ExperienceMemory:
+def opened(
+    settings: ServerSettings, clock: Callable[[], datetime], *, trial: bool = True
+) -> ExperienceMemory:
     """Open the store that the settings name; a missing one is made, with its folder.
+
+    Args:
+        settings: The settings in force.
+        clock: Where "now" comes from.
+        trial: Whether the model must embed a text before this returns. Without, it is loaded when
+            it is first needed, and what needs it fails if that fails.
 
     Raises:
         Failure: It cannot be opened as the settings say, or another database would be left behind.
@@ -70,13 +78,13 @@ def opened(settings: ServerSettings, clock: Callable[[], datetime]) -> Experienc
             f" {settings.store_path} to begin a store there, and call memory_migrate_apply"
         )
         raise Failure(LEGACY_DATABASE, text)
-    named = _named(settings.embedding)
+    named = _named(settings.embedding, trial=trial)
     memory = _open(settings, named, clock)
     try:
         stored = memory.model()
         _check_model(settings.embedding, stored)
-        if named is None:
-            _tried(settings.embedding, stored)
+        if named is None and trial:
+            _usable(settings.embedding, stored)
     except BaseException:
         memory.close()
         raise
@@ -84,12 +92,15 @@ def opened(settings: ServerSettings, clock: Callable[[], datetime]) -> Experienc
     return memory
 
 
-def embedder_of(embedding: Embedding, stored: StoredModel | None) -> Embedder:
+def embedder_of(
+    embedding: Embedding, stored: StoredModel | None, *, trial: bool = True
+) -> Embedder:
     """Return the embedder in force, when it has embedded a text.
 
     Args:
         embedding: What the settings say; without a model it is the store's.
         stored: The model whose vectors the store holds.
+        trial: Whether it must do that first.
 
     Raises:
         ModelMissing: It is not on this machine.
@@ -102,6 +113,8 @@ def embedder_of(embedding: Embedding, stored: StoredModel | None) -> Embedder:
         message = "the store holds vectors of an embedder that a program passed as embedder="
         raise ModelMismatch(message, "`engram reembed` gives it others")
     found = resolve(name, stored=None if stored is None else stored.name)
+    if not trial:
+        return found
     try:
         # What the registry does not know is read from the files, too.
         assert found.fingerprint  # noqa: S101
@@ -114,19 +127,20 @@ def embedder_of(embedding: Embedding, stored: StoredModel | None) -> Embedder:
     return found
 
 
-def _tried(embedding: Embedding, stored: StoredModel | None) -> Embedder:
+def _usable(embedding: Embedding, stored: StoredModel | None, *, trial: bool = True) -> Embedder:
     """Return the embedder in force, or the reason why the server cannot start.
 
     Raises:
         Failure: It cannot be used, or has other dimensions than the settings say.
     """
     try:
-        found = embedder_of(embedding, stored)
+        found = embedder_of(embedding, stored, trial=trial)
     except (ModelMissing, ModelCorrupt, MissingExtra) as error:
         raise Failure(INVALID_PROVIDER, f"invalid provider: {error}") from None
     except EngramError as error:
         raise _start_failure(error) from None
-    _check_dimension(embedding, found.dim)
+    if embedding.dimension:  # or the model might be loaded to be asked
+        _check_dimension(embedding, found.dim)
     return found
 
 
@@ -165,7 +179,7 @@ def _start_failure(error: EngramError) -> Failure:
     return Failure(INIT_FAILED, f"init failed: {said}")
 
 
-def _named(embedding: Embedding) -> Embedder | None:
+def _named(embedding: Embedding, *, trial: bool) -> Embedder | None:
     """Return the embedder that the settings name; None follows the store.
 
     Raises:
@@ -177,7 +191,7 @@ def _named(embedding: Embedding) -> Embedder | None:
             raise Failure(CONFIG_INVALID, text)
     elif not embedding.model:
         return None
-    return _tried(embedding, None)
+    return _usable(embedding, None, trial=trial)
 
 
 def _check_model(embedding: Embedding, stored: StoredModel | None) -> None:

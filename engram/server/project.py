@@ -53,6 +53,27 @@ def find_root(environ: Mapping[str, str], cwd: Path) -> Path:
     raise Failure(NO_PROJECT, text)
 
 
+def root_or_store(environ: Mapping[str, str], cwd: Path) -> Path:
+    """Return the folder of the project, for who needs no socket in it.
+
+    Programs that start others do so in any folder: where that is in no project, the folder of the
+    store that `ENGRAM_DB_PATH` names is one.
+
+    Raises:
+        Failure: There is none, or `ENGRAM_PROJECT_DIR` names what is no folder.
+    """
+    try:
+        root = find_root(environ, cwd)
+    except Failure:
+        if not environ.get(_STORE):
+            raise
+        return store_path(environ, cwd, cwd).parent
+    if environ.get(_ROOT, "").startswith("/") and not _is_folder(root):
+        text = f"project directory not found: {_ROOT} names no folder"
+        raise Failure(NO_PROJECT, text)
+    return root
+
+
 def store_path(environ: Mapping[str, str], cwd: Path, root: Path) -> Path:
     """Return where the project's store is, or is to be made."""
     given = environ.get(_STORE)
@@ -75,7 +96,7 @@ def socket_path(environ: Mapping[str, str], cwd: Path, root: Path, configured: s
     if given:
         path = expanded(given, home=home(environ), folder=cwd)
     elif _is_folder(root / FOLDER):
-        path = root / FOLDER / "engram.sock"
+        path = own_socket(root)
     elif configured.strip():
         path = expanded(configured, home=home(environ), folder=root)
     else:
@@ -88,6 +109,11 @@ def socket_path(environ: Mapping[str, str], cwd: Path, root: Path, configured: s
         )
         raise Failure(INIT_FAILED, text)
     return path
+
+
+def own_socket(root: Path) -> Path:
+    """Return where a project has its socket unless something else is said."""
+    return root / FOLDER / "engram.sock"
 
 
 def left_behind(environ: Mapping[str, str], root: Path) -> Path | None:

@@ -61,17 +61,22 @@ class Service:
     Args:
         settings: The settings in force.
         clock: Where "now" comes from.
+        trial: Whether the embedding model is tried now, or loaded when it is first needed.
 
     Raises:
         Failure: The store cannot be opened as the settings say.
     """
 
     def __init__(
-        self, settings: ServerSettings, *, clock: Callable[[], datetime] = utc_now
+        self,
+        settings: ServerSettings,
+        *,
+        clock: Callable[[], datetime] = utc_now,
+        trial: bool = True,
     ) -> None:
         self._settings = settings
         self._clock = clock
-        self._memory = opened(settings, clock)
+        self._memory = opened(settings, clock, trial=trial)
         self._file = Presence(settings.store_path)
         self._migrating = Migrating(self._memory, settings)
         search = settings.search

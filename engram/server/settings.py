@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 VARIABLES: Final = {
+    "ENGRAM_EMBEDDING_PROVIDER": "embedding.provider",
     "ENGRAM_EMBEDDING_MODEL": "embedding.model",
     "ENGRAM_LLM_MODEL": "llm.model",
     "ENGRAM_TRAINER_BINARY": "trainer.trainer_binary",
@@ -125,19 +126,23 @@ class ServerSettings:
         return at_home(self.trainer.trainer_binary, self.home)
 
 
-def load(environ: Mapping[str, str], cwd: Path, file: Path | None = None) -> ServerSettings:
+def load(
+    environ: Mapping[str, str], cwd: Path, file: Path | None = None, *, listens: bool = True
+) -> ServerSettings:
     """Find the project, and read and check the settings.
 
     Args:
         environ: The environment.
         cwd: The working folder, absolute.
         file: Settings to read in place of the user's and the project's files.
+        listens: Whether there is to be a socket. Without one its path is only reported, and the
+            folder of a store that the environment names is a project where there is no other.
 
     Raises:
         Failure: There is no project, no place for a socket, or no such file; or a setting is
             refused. The text names the setting and never its value.
     """
-    root = project.find_root(environ, cwd)
+    root = (project.find_root if listens else project.root_or_store)(environ, cwd)
     values: dict[str, object] = {}
     home = project.home(environ)
     named = None if file is None else expanded(file, home=home, folder=cwd)
@@ -152,7 +157,9 @@ def load(environ: Mapping[str, str], cwd: Path, file: Path | None = None) -> Ser
         sections["llm"] = dataclasses.replace(llm, api_key=key)
     return ServerSettings(
         root=root,
-        socket_path=project.socket_path(environ, cwd, root, process.socket_path),
+        socket_path=project.socket_path(environ, cwd, root, process.socket_path)
+        if listens
+        else project.own_socket(root),
         store_path=project.store_path(environ, cwd, root),
         home=home,
         legacy_path=project.legacy_path(environ),

@@ -1,0 +1,270 @@
+"""The process of both profiles: how late it loads, how it ends, and what it says meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from fake_trainer import FakeTrainer
+from mcp_wire import COMMAND, PROFILES, STATUS, WRITE, Wire
+from workers import PATIENCE, environment, planted
+
+# Seconds in which a process must have ended, plus what a busy machine takes to see it.
+LIMIT = 2 + 10
+
+# Importing the engine's numbers or its model waits until the test says so.
+WAITING = """
+    import os, sys
+
+    class Finder:
+        def find_spec(self, name, path=None, target=None):
+            if name in {names!r}:
+                sys.meta_path.remove(self)
+                open({gate!r}).read()
+
+    sys.meta_path.insert(0, Finder())
+"""
+
+profiles = pytest.mark.parametrize("profile", PROFILES)
+
+
+@contextmanager
+def held(folder: Path, *names: str) -> Iterator[tuple[dict[str, str], Path]]:
+    """The variables that hold a process up where it imports, and the pipe to let it go on."""
+    gate = folder / "gate"
+    os.mkfifo(gate)
+    yield planted(folder, WAITING.format(names=names, gate=str(gate))), gate
+
+
+def maps(process: int) -> str:
+    return Path(f"/proc/{process}/maps").read_text(encoding="utf-8")
+
+
+@profiles
+def test_the_client_is_answered_before_anything_heavy_loads(profile, tmp_path):
+    with (
+        held(tmp_path, "numpy", "onnxruntime", "engram.engine", "apsw") as (variables, gate),
+        Wire(tmp_path, PROFILES[profile], **variables) as wire,
+    ):
+        assert wire.shake()["serverInfo"]["name"] == "engram"
+        assert wire.ask("tools/list")["tools"]
+        # Nothing of it can have been needed: it would still wait for the gate.
+        for heavy in ("numpy", "onnxruntime", "apsw", ".onnx", "hnswlib"):
+            assert heavy not in maps(wire.process.pid)
+        gate.open("w").close()
+        wire.done(STATUS[profile])
+        assert "apsw" in maps(wire.process.pid)
+        assert "onnxruntime" not in maps(wire.process.pid)
+        wire.done(*WRITE[profile])
+        assert "onnxruntime" in maps(wire.process.pid)
+        assert wire.finish()[0] == 0
+
+
+@profiles
+def test_it_ends_with_its_input(profile, tmp_path):
+    with Wire(tmp_path, PROFILES[profile]) as wire:
+        wire.shake()
+        wire.done(*WRITE[profile])
+        wire.process.stdin.close()
+        assert wire.process.wait(LIMIT) == 0
+
+
+@profiles
+def test_it_ends_when_nothing_was_said(profile, tmp_path):
+    with Wire(tmp_path, PROFILES[profile]) as wire:
+        wire.process.stdin.close()
+        assert wire.process.wait(LIMIT + PATIENCE) == 0
+
+
+@profiles
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_ends_at_a_signal(profile, number, tmp_path):
+    with Wire(tmp_path, PROFILES[profile]) as wire:
+        wire.shake()
+        wire.done(*WRITE[profile])
+        wire.process.send_signal(number)
+        assert wire.process.wait(LIMIT) == 128 + number
+    # And the store is whole.
+    with Wire(tmp_path, PROFILES[profile]) as wire:
+        wire.shake()
+        assert wire.done(STATUS[profile])
+
+
+@profiles
+@pytest.mark.parametrize("how", ["eof", "signal", "unread"])
+def test_a_call_under_way_does_not_keep_it(profile, how, tmp_path):
+    with (
+        held(tmp_path, "onnxruntime") as (variables, gate),
+        Wire(tmp_path, PROFILES[profile], **variables) as wire,
+    ):
+        wire.shake()
+        tool, arguments = WRITE[profile]
+        wire.begin("tools/call", {"name": tool, "arguments": arguments})
+        with gate.open("w"):  # opened when the call reads at the other end
+            if how == "eof":
+                wire.process.stdin.close()
+            elif how == "signal":
+                wire.process.send_signal(signal.SIGTERM)
+            else:
+                wire.process.stdout.close()
+            assert wire.process.wait(LIMIT) in (0, 128 + signal.SIGTERM)
+
+
+@profiles
+def test_it_ends_with_its_parent(profile, tmp_path):
+    """Also while somebody else holds its input open."""
+    parent = textwrap.dedent(
+        f"""
+        import subprocess, sys
+        subprocess.Popen({[*COMMAND, *PROFILES[profile]]!r}).wait()
+        """
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", parent],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        bufsize=0,
+    ) as process:
+        process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+        assert json.loads(process.stdout.readline())["id"] == 1
+        process.kill()
+        process.wait()
+        # Our end of its input is open; the end of its output says that it is gone.
+        ready, _, _ = select.select([process.stdout], [], [], LIMIT)
+        assert ready
+        assert process.stdout.read() == b""
+
+
+def test_a_trainer_under_way_does_not_keep_it(tmp_path):
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    trainer = FakeTrainer(tmp_path).does(f"open({str(gate)!r}).read()")
+    with Wire(tmp_path, PROFILES["memory"], ENGRAM_TRAINER_BINARY=trainer) as wire:
+        wire.shake()
+        wire.begin("tools/call", {"name": "memory_train_generate", "arguments": {}})
+        with gate.open("w"):
+            wire.process.stdin.close()
+            assert wire.process.wait(LIMIT) == 0
+
+
+# Prints by every way there is: at an import, and in the process's thread that opens the store.
+NOISY = """
+    import atexit, ctypes, os, subprocess, sys, warnings
+
+    def shout(when):
+        print("print", when)
+        print("flushed", when, flush=True)
+        sys.__stdout__.write("dunder " + when + chr(10))
+        libc = ctypes.CDLL(None)
+        libc.puts(b"puts " + when.encode())
+        libc.write(1, b"write " + when.encode() + bytes([10]), 6 + len(when) + 1)
+        os.write(1, b"os.write " + when.encode() + bytes([10]))
+        os.system("echo system " + when)
+        subprocess.run(["echo", "child", when])
+        warnings.warn("warning " + when, stacklevel=1)
+
+    class Finder:
+        def find_spec(self, name, path=None, target=None):
+            if name in ("mcp.server", "pydantic", "msgspec", "apsw", "numpy", "onnxruntime"):
+                shout("import " + name)
+                if name == "apsw":
+                    atexit.register(shout, "exit")
+
+    sys.meta_path.insert(0, Finder())
+"""
+
+
+@profiles
+def test_only_messages_are_on_stdout(profile, tmp_path):
+    with Wire(tmp_path, PROFILES[profile], **planted(tmp_path, NOISY)) as wire:
+        wire.shake()
+        wire.done(*WRITE[profile])
+        wire.begin("ping")
+        out, err = wire.process.communicate(timeout=PATIENCE)
+        assert wire.process.returncode == 0
+    for line in (wire._unread + out).splitlines():
+        assert json.loads(line)["jsonrpc"] == "2.0"
+    noise = err.decode()
+    for name in ("pydantic", "apsw", "numpy", "onnxruntime"):
+        for way in ("flushed", "puts", "write", "os.write", "system", "child"):
+            assert f"{way} import {name}\n" in noise
+
+
+@profiles
+def test_who_reads_stdin_takes_no_request(profile, tmp_path):
+    code = """
+        import os, subprocess, sys
+
+        class Finder:
+            def find_spec(self, name, path=None, target=None):
+                if name == "onnxruntime":
+                    assert os.read(0, 100) == b""
+                    subprocess.run(["cat"], check=True)
+
+        sys.meta_path.insert(0, Finder())
+    """
+    with Wire(tmp_path, PROFILES[profile], **planted(tmp_path, code)) as wire:
+        wire.shake()
+        write = wire.begin(
+            "tools/call", dict(zip(("name", "arguments"), WRITE[profile], strict=True))
+        )
+        ping = wire.begin("ping")
+        answers = {json.loads(wire.line())["id"] for _ in range(2)}
+        assert answers == {write, ping}
+
+
+@profiles
+def test_nobody_has_to_read_its_diagnostics(profile, tmp_path):
+    tool = STATUS[profile]
+    with Wire(tmp_path, PROFILES[profile]) as wire:
+        wire.shake()
+        for _ in range(300):
+            assert wire.call(tool, {"no such argument": "x" * 500})
+            assert wire.call("no such tool")["isError"]
+        assert wire.ask("ping") == {}
+        assert wire.finish()[0] == 0
+
+
+@profiles
+def test_it_works_without_stderr(profile, tmp_path):
+    with Wire(tmp_path, PROFILES[profile], before=["sh", "-c", 'exec "$@" 2>&-', "sh"]) as wire:
+        wire.shake()
+        wire.done(*WRITE[profile])
+        assert wire.finish()[0] == 0
+
+
+def test_the_missing_sdk_is_named(tmp_path):
+    code = """
+        from importlib.machinery import PathFinder
+
+        found = PathFinder.find_spec
+
+        def find_spec(name, path=None, target=None):
+            return None if name == "mcp" else found(name, path, target)
+
+        PathFinder.find_spec = find_spec
+    """
+    ended = subprocess.run(
+        COMMAND,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment(tmp_path, **planted(tmp_path, code)),
+        timeout=PATIENCE,
+    )
+    assert ended.returncode == 1
+    assert ended.stdout == ""
+    assert "pip install 'engram-embedded[mcp]'" in ended.stderr
