@@ -110,10 +110,11 @@ def test_episodic_is_recall_itself(open_memory, mode):
         ) == memory.recall(query, 7, mode=mode, **options)
 
 
-@pytest.mark.parametrize("tail", [4, 1024])
-def test_the_answer_is_that_of_a_plain_search(open_memory, monkeypatch, tail):
+@pytest.mark.parametrize(("tail", "segment"), [(4, 8), (4, 64), (1024, 32_768)])
+def test_the_answer_is_that_of_a_plain_search(open_memory, monkeypatch, tail, segment):
     """By meaning against all distances, whatever the parts of the index are."""
     monkeypatch.setattr(fact_index, "_TAIL_ROWS", tail)
+    monkeypatch.setattr(fact_index, "_SEGMENT_ROWS", segment)
     memory, embedder = open_memory(), WordEmbedder()
     chance = random.Random(3)
     live: dict[str, str] = {}
@@ -252,6 +253,10 @@ def test_a_superseded_fact_is_found_when_it_held(open_memory, clock):
     assert facts_of(memory, "Ann works at") == ["Ann works at Globex"]
     then = clock() - timedelta(days=15)
     assert facts_of(memory, "Ann works at", as_of=then) == ["Ann works at Initech"]
+    # What an erased fact had superseded holds again, at once.
+    [later] = memory.recall_memories("Ann works at", kind="semantic")
+    memory.forget_fact(later.fact.id)
+    assert facts_of(memory, "Ann works at") == ["Ann works at Initech"]
 
 
 def test_filters_apply_before_the_choice(memory):

@@ -80,7 +80,7 @@ def test_a_session_follows_the_documented_rules(ceiling, untrusted, steps):
 
 def test_no_reason_quotes_what_a_store_calls_its_sources():
     session = Session(clock=lambda: NOW)
-    session.returning("recall", [Returned("id", "canary-47", False)])
+    session.returning("recall", [Returned("id", "canary-47", quarantined=False)])
     assert session.state() == {
         "untrusted": True,
         "reason": "recall returned a memory of provenance unknown",
@@ -106,7 +106,7 @@ def test_there_is_one_first_cause_whoever_comes_first():
 
     def read(number: int) -> None:
         start.wait()
-        session.returning("recall", [Returned(str(number), "tool", False)])
+        session.returning("recall", [Returned(str(number), "tool", quarantined=False)])
 
     threads = [threading.Thread(target=read, args=(n,)) for n in range(8)]
     for thread in threads:
@@ -114,5 +114,5 @@ def test_there_is_one_first_cause_whoever_comes_first():
     for thread in threads:
         thread.join()
     first = session.state()
-    session.returning("why", [Returned("later", "external", True)])
+    session.returning("why", [Returned("later", "external", quarantined=True)])
     assert session.state() == first
