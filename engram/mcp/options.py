@@ -102,6 +102,7 @@ def _check_project(context: click.Context, options: Options) -> None:
 
     Raises:
         UsageError: It was given, on the command line or by its variable.
+        ClickException: There is no project, or a setting is refused.
     """
     defaults = Options()
     for name in ("provenance", "session_untrusted", "events"):
@@ -115,6 +116,10 @@ def _check_project(context: click.Context, options: Options) -> None:
     if options.agent_id == "":
         message = "--agent-id must not be empty"
         raise click.UsageError(message, context)
+    # Here, so that a client which is gone early hears of it too.
+    from engram.mcp.project_settings import settings_of  # noqa: PLC0415 - of this profile alone
+
+    settings_of(options)
 
 
 def _is_given(context: click.Context, name: str) -> bool:

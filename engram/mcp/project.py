@@ -6,28 +6,24 @@ process; nothing needs a socket.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import json
 import os
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import click
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetadata
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
 
 from engram.mcp.calls import StoreTool
 from engram.mcp.opening import Opening
-from engram.mcp.options import IN_MEMORY
 from engram.mcp.profile import Profile
 from engram.mcp.project_parameters import given, schema_of
+from engram.mcp.project_settings import settings_of
 from engram.mcp.project_tools import TOOLS
 from engram.server.failures import SOCKET, Failure
 from engram.server.limits import Limits
 from engram.server.reporting import report
-from engram.server.settings import KEY_FILE, load
 
 if TYPE_CHECKING:
     from engram.mcp.options import Options
@@ -35,7 +31,7 @@ if TYPE_CHECKING:
     from engram.server.service import Service
     from engram.server.settings import ServerSettings
 
-__all__ = ["profile", "settings_of"]
+__all__ = ["profile"]
 
 INSTRUCTIONS: Final = (
     "Memories of a project: what was done, in what context, and what came of it. Search them before"
@@ -50,36 +46,13 @@ def profile(options: Options) -> Profile:
     Raises:
         ClickException: There is no project, or a setting is refused.
     """
-    try:
-        settings = settings_of(options)
-    except Failure as failure:
-        raise click.ClickException(failure.message) from None
+    settings = settings_of(options)
     # What is made is this user's only, as by the server.
     os.umask(0o077)
     store = Opening(lambda: _Tended(settings))
     return Profile(
         INSTRUCTIONS, store, [_tool(name, known, store) for name, known in TOOLS.items()]
     )
-
-
-def settings_of(options: Options) -> ServerSettings:
-    """Return the settings of a server here, with what the options say in place of theirs.
-
-    Raises:
-        Failure: There is no project, or a setting is refused.
-    """
-    environ = dict(os.environ)
-    if options.db != IN_MEMORY:
-        environ["ENGRAM_DB_PATH"] = options.db
-    if options.key is not None:
-        environ.pop(KEY_FILE, None)
-    settings = load(environ, Path.cwd(), listens=False)
-    if options.key is not None:
-        settings = dataclasses.replace(settings, key=options.key)
-    if options.agent_id is not None:
-        process = dataclasses.replace(settings.server, agent=options.agent_id)
-        settings = dataclasses.replace(settings, server=process)
-    return settings
 
 
 class _Tended:

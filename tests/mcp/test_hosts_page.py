@@ -93,17 +93,20 @@ def test_its_options_are_taken(section, server, tmp_path, monkeypatch):
     def here(text: str) -> str:
         return text.replace("/home/me", str(tmp_path)).replace("${HOME}", str(tmp_path))
 
-    for name, value in server.get("env", {}).items():
-        monkeypatch.setenv(name, here(value))
+    (tmp_path / "work/atlas").mkdir(parents=True)
+    variables = {name: here(value) for name, value in server.get("env", {}).items()}
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
     arguments = [here(argument) for argument in server.get("args", [])]
     command(taken.append).main(arguments, standalone_mode=False)
     (options,) = taken
     if options.profile == "engram":
         assert options.db.endswith(".engram"), section
     else:
-        with Wire(tmp_path, arguments, **server["env"], HOME=str(tmp_path)) as wire:
-            # The folder of the page's project is not there; that is what it says.
-            assert "[6016]" in wire.finish()[1]
+        with Wire(tmp_path, arguments, **variables) as wire:
+            wire.shake()
+            paths = wire.done("memory_config")["effective"]
+            assert paths["store_path"] == str(tmp_path / "work/atlas/.engram/engram.db")
 
 
 def test_every_variable_of_the_page_is_read():
