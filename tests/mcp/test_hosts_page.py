@@ -102,7 +102,8 @@ def test_its_options_are_taken(section, server, tmp_path, monkeypatch):
         assert options.db.endswith(".engram"), section
     else:
         with Wire(tmp_path, arguments, **server["env"], HOME=str(tmp_path)) as wire:
-            # The folder of the page's project is not there; that is what it says.
+            # The folder of the page's project is not there; that is what it says, and ends.
+            assert wire.line() == b""
             assert "[6016]" in wire.finish()[1]
 
 
