@@ -536,3 +536,46 @@ def test_facts_are_listed_page_by_page_in_the_order_they_were_recorded(open_memo
     for wrong, error in (("x", InvalidArgument), ("9" * 40, InvalidArgument), (5, InvalidType)):
         with pytest.raises(error):
             a.facts(cursor=wrong)
+
+
+@pytest.mark.parametrize(
+    ("of_episode", "said", "read"),
+    [
+        ("user", None, "user"),
+        ("user", "user", "user"),
+        ("user", "tool", "tool"),
+        ("tool", "user", "tool"),
+        ("external", "user", "external"),
+    ],
+)
+def test_a_source_speaks_with_the_trust_it_is_given_and_no_more_than_its_own(
+    memory, of_episode, said, read
+):
+    uid = memory.observe("Ivan lives in Omsk.", provenance=of_episode)
+    fact = memory.assert_fact("Ivan", "lives_in", "Omsk", source=uid, source_provenance=said)
+    assert memory.why(fact)["provenance"] == read
+    assert memory.why(fact)["extracted_from"] == [uid]
+    # It is remembered with the fact: erasing the episode launders nothing.
+    memory.forget(uid)
+    assert memory.why(fact)["provenance"] == read
+
+
+def test_a_named_source_may_be_known(memory):
+    named = {"source": "the user", "source_provenance": "user"}
+    fact = memory.assert_fact("Ivan", "lives_in", "Omsk", **named)
+    assert memory.why(fact)["provenance"] == "user"
+    assert memory.check() == []
+    for refused in ({"source_provenance": "user"}, {**named, "source_provenance": "unknown"}):
+        with pytest.raises(InvalidArgument):
+            memory.assert_fact("Ivan", "lives_in", "Tomsk", **refused)
+
+
+def test_one_fact_by_its_id(open_memory):
+    a, b = open_memory("a"), open_memory("b")
+    private = a.assert_fact("Ivan", "lives_in", "Omsk", shared=False)
+    shared = a.assert_fact("Ivan", "works_at", "Globex")
+    assert [a.get_fact(uid).predicate for uid in (private, shared)] == ["lives_in", "works_at"]
+    assert b.get_fact(shared) == a.get_fact(shared)
+    for uid in (private, "nothing"):
+        with pytest.raises(NotFound):
+            b.get_fact(uid)

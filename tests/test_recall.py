@@ -12,7 +12,7 @@ from plain_twin import PlainMemory, Row, same_ranking
 from stand_ins import Clock, WordEmbedder
 
 from engram import Engram, ObserveInput
-from engram.errors import InvalidArgument, InvalidType
+from engram.errors import InvalidArgument, InvalidType, NotFound
 
 WORDS = ["tea", "coffee", "berlin", "paris", "alice", "bob", "roadmap", "piano", "cat", "lunch"]
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -204,3 +204,21 @@ def test_many_results_come_whole(memory):
     ids = memory.observe_many([ObserveInput(f"note {n % 7}") for n in range(5000)])
     found = memory.recall("note 3", 4096)
     assert len({r.episode.id for r in found} & set(ids)) == 4096
+
+
+def test_accesses_count_recalls_that_are_not_in_the_file_yet(open_memory, clock):
+    a, everyone = open_memory("a"), open_memory()
+    uid = a.observe("bees hum")
+    assert a.accesses(uid) == (0, None)
+    for _ in range(3):
+        clock.advance(hours=1)
+        assert a.recall("bees")
+    assert a.accesses(uid) == (3, clock.now)
+    clock.advance(hours=1)
+    assert everyone.recall("bees")
+    # An agent's own recalls count for it, everybody's otherwise.
+    assert a.accesses(uid)[0] == 3
+    assert everyone.accesses(uid) == (4, clock.now)
+    for reader, gone in ((open_memory("b"), uid), (a, "nothing")):
+        with pytest.raises(NotFound):
+            reader.accesses(gone)

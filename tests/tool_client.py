@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 from anyio.from_thread import start_blocking_portal
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import CallToolResult, Tool
 from workers import environment
 
@@ -45,6 +48,10 @@ class Caller:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave, and wait until the server has ended."""
         self._stack.close()
 
     @property
@@ -58,8 +65,19 @@ class Caller:
     def tools(self) -> list[Tool]:
         return self._portal.call(self._client.list_tools).tools
 
-    def call(self, tool: str, /, **arguments: object) -> CallToolResult:
-        return self._portal.call(self._client.call_tool, tool, arguments)
+    def call(
+        self, tool: str, /, *, progress: ProgressFnT | None = None, **arguments: object
+    ) -> CallToolResult:
+        asked = partial(self._client.call_tool, tool, arguments, progress_callback=progress)
+        return self._portal.call(asked)
+
+    def at_once(self, calls: Sequence[tuple[str, dict[str, object]]]) -> list[CallToolResult]:
+        """The results of calls that do not wait for each other."""
+        pending = [
+            self._portal.start_task_soon(self._client.call_tool, tool, arguments)
+            for tool, arguments in calls
+        ]
+        return [one.result() for one in pending]
 
     def result(self, tool: str, /, **arguments: object) -> Any:
         """The structured result; its text says the same."""

@@ -73,10 +73,9 @@ def run(options: Options, requests: BinaryIO, answers: int) -> None:
         answers: The file descriptor of the other direction.
     """
     profile = chosen(options)
-    # The SDK takes the two from here, and leaves alone what has other numbers than 0 and 1. Their
-    # buffers live as long as these.
+    # The SDK takes the two from here, and leaves alone what has other numbers than 0 and 1.
     reading = sys.stdin = TextIOWrapper(requests, encoding="utf-8")
-    writing = sys.stdout = TextIOWrapper(os.fdopen(answers, "wb"), encoding="utf-8")
+    writing = sys.stdout = TextIOWrapper(os.fdopen(answers, "wb", closefd=False), encoding="utf-8")
     try:
         anyio.run(server(profile, _away).run_stdio_async)
     except* OSError:
@@ -84,5 +83,5 @@ def run(options: Options, requests: BinaryIO, answers: int) -> None:
         pass
     finally:
         profile.store.close()
-    reading.detach()
-    writing.detach()
+        # Kept until here, for their buffers close with them.
+        del reading, writing

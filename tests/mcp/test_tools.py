@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import jsonschema
 import pytest
 from tool_client import AGENT
+from tools_page import BEGIN, END, PAGE, sections
 
 from engram import Engram, __version__
 
@@ -85,6 +86,11 @@ def test_the_tools_are_these_with_these_parameters(shared):
         assert hints.open_world_hint is False
         assert tool.description
         assert tool.output_schema["type"] == "object"
+
+
+def test_the_page_is_true():
+    text = PAGE.read_text(encoding="utf-8")
+    assert f"{BEGIN}{sections()}\n{END}" in text, "run python tests/tools_page.py"
 
 
 def test_what_is_stored_does_not_change_what_is_told_of_tools(shared):

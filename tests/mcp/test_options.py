@@ -1,0 +1,107 @@
+"""The command line and the environment: what is taken, what is refused, who wins."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from click.testing import CliRunner
+from tool_client import server
+from workers import environment
+
+from engram import __version__
+from engram.mcp.options import Options, command
+
+
+def started(arguments: list[str], **variables: str) -> Options | None:
+    """What the server would be started with; None where that is refused with exit code 2."""
+    seen: list[Options] = []
+    done = CliRunner().invoke(command(seen.append), arguments, env=variables)
+    assert done.exit_code == (0 if seen else 2), done.output
+    return seen[0] if seen else None
+
+
+def test_it_starts_with_these_defaults(monkeypatch):
+    options = started([])
+    assert options == Options(
+        db=":memory:",
+        agent_id=None,
+        provenance="external",
+        session_untrusted=False,
+        events=None,
+        key=None,
+        profile="engram",
+    )
+
+
+SETTINGS = [
+    ("db", "--db", "ENGRAM_MCP_DB", "a.engram", "b.engram"),
+    ("agent_id", "--agent-id", "ENGRAM_MCP_AGENT_ID", "a", "b"),
+    ("provenance", "--provenance", "ENGRAM_MCP_PROVENANCE", "tool", "user"),
+    ("events", "--events", "ENGRAM_MCP_EVENTS", "a.ndjson", "b.ndjson"),
+    ("profile", "--profile", "ENGRAM_MCP_PROFILE", "engram", "engram"),
+]
+
+
+@pytest.mark.parametrize(("name", "flag", "variable", "one", "other"), SETTINGS)
+def test_a_flag_beats_its_variable(name, flag, variable, one, other):
+    assert getattr(started([flag, one]), name) == one
+    assert getattr(started([], **{variable: other}), name) == other
+    assert getattr(started([flag, one], **{variable: other}), name) == one
+    assert started([], **{variable: ""}) == Options()
+
+
+@pytest.mark.parametrize(
+    ("value", "means"),
+    [
+        *((text, True) for text in ("1", "true", "YES", "On")),
+        *((text, False) for text in ("0", "False", "no", "OFF", "")),
+        *((text, None) for text in ("2", "t", "y", "enabled", "truetrue")),
+    ],
+)
+def test_the_variable_for_an_untrusted_session(value, means):
+    options = started([], ENGRAM_MCP_SESSION_UNTRUSTED=value)
+    assert (options and options.session_untrusted) is means
+    if means is not None:
+        flagged = started(["--session-untrusted"], ENGRAM_MCP_SESSION_UNTRUSTED=value)
+        assert flagged.session_untrusted is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables"),
+    [
+        (["--provenance", "unknown"], {}),
+        (["--provenance", "User"], {}),
+        ([], {"ENGRAM_MCP_PROVENANCE": "me"}),
+        (["--profile", "other"], {}),
+        (["--key-file", "/nonexistent/key"], {}),
+        (["--nonsense"], {}),
+        (["more"], {}),
+        (["--db"], {}),
+    ],
+    ids=str,
+)
+def test_a_wrong_command_line_is_refused(arguments, variables):
+    assert started(arguments, **variables) is None
+
+
+def test_a_refusal_is_on_stderr(tmp_path):
+    done = subprocess.run(
+        server("--provenance", "me"), capture_output=True, env=environment(tmp_path), cwd=tmp_path
+    )
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"--provenance" in done.stderr
+
+
+def test_the_version(tmp_path):
+    done = CliRunner().invoke(command(print), ["--version"], prog_name="engram-mcp")
+    assert done.output == f"engram-mcp {__version__}\n"
+
+
+def test_a_passphrase_comes_from_a_file(tmp_path):
+    key = tmp_path / "key"
+    key.write_text("two words\n", encoding="utf-8")
+    key.chmod(0o600)
+    assert started(["--key-file", str(key)]).key == "two words"
+    key.write_text("\n", encoding="utf-8")
+    assert started(["--key-file", str(key)]) is None
