@@ -404,6 +404,8 @@ class Counts:
         entities: Named entities.
         reflections: Runs of reflection.
         last_reflection: When the last of them ended, in UTC.
+        store_bytes: Size of the database, the write-ahead log's new pages included.
+        index_bytes: Size of the files beside it that the index is kept in.
     """
 
     episodes: int
@@ -413,6 +415,8 @@ class Counts:
     entities: int
     reflections: int
     last_reflection: datetime | None
+    store_bytes: int = field(default=0, compare=False)
+    index_bytes: int = field(default=0, compare=False)
 
 
 @dataclass

@@ -14,7 +14,7 @@ from stand_ins import Clock, WordEmbedder
 from engram import Engram
 from engram.index import Adjacency, adjacency, rows
 from engram.index.rows import ENTITY, Rows
-from engram.retrieval.spreading import _activate
+from engram.retrieval.spreading import activate
 from engram.storage import Edges
 
 NAMES = ["X", "Y", "Z", "W"]
@@ -42,8 +42,8 @@ def walk(graph: Rows, seeds: list[int]) -> tuple[list[int], list[float]]:
         distances = np.linspace(0.1, 1.9, len(seeds))
 
     everyone = lambda keys: np.ones(len(keys), dtype=np.bool_)  # noqa: E731
-    episodes, activation = _activate(graph, Near, everyone, 3, 0.5)
-    return episodes.tolist(), activation.tolist()
+    found = activate(graph, Near, everyone, 3, 0.5)
+    return found.episodes.tolist(), found.of_episodes.tolist()
 
 
 class Writer:
@@ -219,7 +219,7 @@ def test_only_what_is_reached_is_asked_about():
         asked.append(keys.tolist())
         return np.ones(len(keys), dtype=np.bool_)
 
-    _activate(graph, Near, allowed, 2, 0.5)
+    activate(graph, Near, allowed, 2, 0.5)
     assert asked == [[], [1, 2]]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engram import Engram, ObserveInput
+from engram import Engram, FactResult, ObserveInput
 
 FILLER = (
     "The committee met again about the parking spaces and agreed on nothing in particular. "
@@ -55,3 +55,20 @@ def test_a_model_is_loaded_once_for_all_instances(tmp_path):
             memory.observe("hello")
         assert one._embedder is two._embedder
         assert one.model() == two.model()
+
+
+def test_facts_are_found_by_meaning():
+    with Engram() as opened:
+        for number in range(40):
+            opened.assert_fact(f"server {number}", "runs on port", str(8000 + number))
+            opened.observe(f"The build of release {number} took {number + 3} minutes.")
+        opened.assert_fact("user", "favourite drink", "espresso")
+        opened.assert_fact("Alice", "works at", "Globex")
+        for question, answer in (
+            ("what coffee do I like", "espresso"),
+            ("Where does Alice work?", "Globex"),
+        ):
+            for mode in ("hybrid", "cosine", "spreading"):
+                [best] = opened.recall_memories(question, 1, mode=mode)
+                assert isinstance(best, FactResult), (question, mode)
+                assert best.fact.object == answer

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from storage.test_text import FOUND
 
 from engram.index.words import ARRAYS, Part, WordSegment, WordTail, build, merge, rank
+from engram.storage.full_text import _TOKENIZER, _cut
 from engram.storage.functions import terms as _terms
 from engram.storage.segment import searchable
-from engram.storage.full_text import _TOKENIZER, _cut
 
 WORDS = [
     "piano", "budget", "Café", "cafe", "naïve", "the", "the", "the", "of", "on-call", "don't",

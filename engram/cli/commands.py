@@ -152,6 +152,10 @@ COMMANDS: Final = {
         "lifecycle:set_status",
         'Give the memory ID of the configured store a STATUS; any but "active" hides it.',
     ),
+    "stats": (
+        "stats:stats",
+        "Print figures of the store PATH, with --prometheus for a collector.",
+    ),
     "timeline": (
         "timeline:timeline",
         "Print the facts about ENTITY in the store PATH, in the order they begin to hold.",

@@ -31,7 +31,7 @@ def inspect(path: str, *, agent_id: str | None, key: str | None, as_json: bool) 
             "fingerprint": model.fingerprint,
             "dim": model.dim,
         }
-        print_document({**_document(path, size, agent_id, counts), "model": embedding})
+        print_document({**counts_document(path, size, agent_id, counts), "model": embedding})
         return
     line()
     line(f"Store: {path}  ({size_text(size)})")
@@ -57,7 +57,17 @@ def _print_counts(counts: Counts) -> None:
     line(f"  Reflections:    {counts.reflections:6d}   ({reflected})")
 
 
-def _document(path: str, size: int, agent_id: str | None, counts: Counts) -> dict[str, object]:
+def counts_document(
+    path: str, size: int, agent_id: str | None, counts: Counts
+) -> dict[str, object]:
+    """Return what a store holds under the keys the JSON output promises.
+
+    Args:
+        path: The store, as it was named.
+        size: Its bytes.
+        agent_id: Whose counts they are; None: everybody's.
+        counts: The counts.
+    """
     return {
         "path": path,
         "size_bytes": size,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from engram.cli.files import open_existing, size_of
@@ -20,8 +18,7 @@ def maintain(path: str, *, key: str | None, as_json: bool) -> None:
     """Bring the index of the store PATH up to date, as after a large import."""
     with open_existing(path, key=key) as memory:
         memory.maintain()
-    folder = Path(f"{path}-index")
-    beside = sum(file.stat().st_size for file in folder.iterdir()) if folder.is_dir() else 0
+        beside = memory.counts().index_bytes
     if as_json:
         print_document({"path": path, "size_bytes": size_of(path), "index_bytes": beside})
     else:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from engram.errors import EngramError
+from engram.models import FactResult, SearchResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from engram.models import Episode, Fact, SearchResult
+    from engram.models import Episode, Fact
 
 __all__ = [
     "counted",
@@ -155,7 +156,7 @@ def fact_document(fact: Fact) -> dict[str, object]:
     }
 
 
-def result_documents(results: Sequence[SearchResult]) -> list[dict[str, object]]:
+def result_documents(results: Sequence[SearchResult | FactResult]) -> list[dict[str, object]]:
     """Return hits, best first, under the keys the JSON output promises."""
     return [
         {
@@ -163,11 +164,20 @@ def result_documents(results: Sequence[SearchResult]) -> list[dict[str, object]]
             "score": hit.score,
             # JSON has no infinity: such a text waits to be embedded.
             "distance": hit.distance if math.isfinite(hit.distance) else None,
-            "importance": hit.importance,
-            "episode": episode_document(hit.episode),
+            **_hit_document(hit),
         }
         for rank, hit in enumerate(results, 1)
     ]
+
+
+def _hit_document(hit: SearchResult | FactResult) -> dict[str, object]:
+    if isinstance(hit, SearchResult):
+        return {"importance": hit.importance, "episode": episode_document(hit.episode)}
+    return {
+        "provenance": hit.provenance,
+        "quarantined": hit.quarantined,
+        "fact": fact_document(hit.fact),
+    }
 
 
 def print_counts(counts: Mapping[str, int]) -> None:
@@ -177,20 +187,28 @@ def print_counts(counts: Mapping[str, int]) -> None:
         line(f"  {kind.replace('_', ' ') + ':':{width}} {number:6d}")
 
 
-def print_results(results: Sequence[SearchResult]) -> None:
+def print_results(results: Sequence[SearchResult | FactResult]) -> None:
     """Print hits for people, best first, a blank line after each."""
     for rank, hit in enumerate(results, 1):
-        episode = hit.episode
-        # Later lines of a text are indented, so that none can pass for a hit of its own.
-        content = episode.content.replace("\n", "\n       ")
-        actors = f"actors: {', '.join(episode.actors)}  |  " if episode.actors else ""
-        line(f"  {rank}. [{hit.score:.3f}] {content}")
-        line(f"       {actors}{minute(episode.timestamp)}  |  id: {episode.id}")
-        if episode.tags:
-            line(f"       tags: {', '.join(episode.tags)}")
+        begin = f"  {rank}. [{hit.score:.3f}] "
+        if isinstance(hit, FactResult):
+            line(begin + statement(hit.fact))
+            line(f"       fact, since {minute(hit.fact.valid_from)}  |  id: {hit.fact.id}")
+        else:
+            _print_episode(begin, hit.episode)
         line()
     if not results:
         line("  (no results)")
+
+
+def _print_episode(begin: str, episode: Episode) -> None:
+    # Later lines of a text are indented, so that none can pass for a hit of its own.
+    content = episode.content.replace("\n", "\n       ")
+    actors = f"actors: {', '.join(episode.actors)}  |  " if episode.actors else ""
+    line(f"{begin}{content}")
+    line(f"       {actors}{minute(episode.timestamp)}  |  id: {episode.id}")
+    if episode.tags:
+        line(f"       tags: {', '.join(episode.tags)}")
 
 
 def _report(code: str, message: str, hint: str, *, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""`engram recall`: the episodes that answer a query best."""
+"""`engram recall`: the memories that answer a query best."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from engram.cli.options import (
     path_argument,
 )
 from engram.cli.output import line, print_document, print_results, result_documents
+from engram.models import SearchResult
 from engram.provenance import PROVENANCES, UNKNOWN_PROVENANCE
 
 if TYPE_CHECKING:
@@ -29,12 +30,20 @@ if TYPE_CHECKING:
 
 _MODES = ("hybrid", "cosine", "spreading")
 _ACCURACIES = ("exact", "high", "fast")
+_KINDS = ("any", "episodic", "semantic")
 
 
 @click.command(cls=Command)
 @path_argument
 @click.argument("query")
 @click.option("--k", "count", type=int, default=5, show_default=True, help="How many, 1 to 4096.")
+@click.option(
+    "--kind",
+    type=click.Choice(_KINDS),
+    default="episodic",
+    show_default=True,
+    help="Episodes and facts, episodes, or facts.",
+)
 @click.option(
     "--mode",
     type=click.Choice(_MODES),
@@ -81,6 +90,7 @@ def recall(
     query: str,
     *,
     count: int,
+    kind: str,
     mode: str,
     accuracy: str,
     depth: int,
@@ -94,15 +104,16 @@ def recall(
     as_json: bool,
     **filters: Unpack[Filters],
 ) -> None:
-    """Print the episodes of the store PATH that answer QUERY best.
+    """Print the memories of the store PATH that answer QUERY best.
 
     Dates are ISO 8601; without an offset they are UTC, a date alone is its midnight.
     """
     latest = None if as_of is None else parse_moment(as_of, "--as-of")
     with open_existing(path, agent_id=agent_id, model=model, key=key) as memory:
-        results = memory.recall(
+        results = memory.recall_memories(
             query,
             count,
+            kind=kind,
             mode=mode,
             accuracy=accuracy,
             depth=depth,
@@ -113,9 +124,12 @@ def recall(
             **filters,
         )
     if as_json:
-        asked = {"query": query, "k": count, "mode": mode, "as_of": latest}
+        asked: dict[str, object] = {"query": query, "k": count, "mode": mode, "as_of": latest}
         scope = {"agent_id": agent_id, "cross_agent": cross_agent}
-        certificate = results[0].certificate if results else None
+        if kind != "episodic":
+            asked["kind"] = kind
+        certificates = [hit.certificate for hit in results if isinstance(hit, SearchResult)]
+        certificate = certificates[0] if certificates else None
         how = {"certificate": certificate and asdict(certificate)}
         print_document({**asked, **scope, **how, "results": result_documents(results)})
         return

@@ -5,15 +5,18 @@ from __future__ import annotations
 from engram.engine.cognition import Cognition
 from engram.engine.erasure import Erasure
 from engram.engine.facts import FactMemory
+from engram.engine.operations import OPERATIONS
 from engram.engine.recalling import MemoryRecall
 from engram.engine.reembedding import Reembedding
 from engram.engine.remembering import Remembering
 from engram.engine.search import MemorySearch
 from engram.engine.transfer import Transfer
+from engram.tracing import traced
 
 __all__ = ["Engram"]
 
 
+@traced(OPERATIONS)
 class Engram(
     MemoryRecall,
     MemorySearch,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from engram.embedding import embed_documents
+from engram.tracing import stage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +43,8 @@ def embed_parts(embedder: Embedder, texts: Sequence[Texts]) -> Parts:
         InvalidType, InvalidArgument: As documented on `embed_documents`.
     """
     fields = [field for one in texts for field, _ in one]
-    vectors, chunks = embed_documents(embedder, [text for one in texts for _, text in one])
+    with stage("embed"):
+        vectors, chunks = embed_documents(embedder, [text for one in texts for _, text in one])
     owners = np.repeat(np.arange(len(texts)), [len(one) for one in texts])
     return Parts(
         vectors,

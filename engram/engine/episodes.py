@@ -216,7 +216,7 @@ class EpisodeMemory(Forgetting):
             warnings.warn(
                 "k_inner has no effect: filters apply before the choice",
                 DeprecationWarning,
-                stacklevel=2,
+                stacklevel=3,  # past what traces the call
             )
         asked = self._asked_of_episodes(
             query,

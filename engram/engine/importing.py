@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ from engram.engine.embedding_parts import embed_parts
 from engram.engine.session import Session
 from engram.errors import Busy
 from engram.storage import KINDS, texts_of
+from engram.tracing import count_episodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
     Placed = tuple[str, str, Record]
     _Vectors = dict[str, list[bytes] | list[int]]
+    # Those of an experience, or of an item.
+    _Sizes = tuple[tuple[int, int], None] | tuple[None, list[int]]
     Progress = Callable[[int, int], None]
 
 _BATCH = 64
@@ -70,6 +74,8 @@ class Importing(Session):
                 if progress is not None and done % _PROGRESS_EVERY == 0:
                     progress(done, total)
             writer.finish(self._now())
+        if self._events is None:
+            count_episodes("memory_written", writer.written["episode"])
         self._emit("memory_written", ({"memory_id": uid, "kind": kind} for uid, kind in written))
         if progress is not None:
             progress(total, total)
@@ -164,29 +170,30 @@ class Importing(Session):
         return None if embedder is None else self._model_for_writing(embedder)
 
 
-def _survey(
-    records: Iterable[Placed], *, everything: bool
-) -> tuple[bool, dict[str, tuple[int, int]]]:
-    """Return whether an episode is to be embedded, and the sizes of parts of experiences, by id.
+def _survey(records: Iterable[Placed], *, everything: bool) -> tuple[bool, dict[str, _Sizes]]:
+    """Return whether an episode is to be embedded, and of what parts, by id, where it has some.
 
     Args:
         records: All records.
         everything: Whether no record's vectors can be taken.
     """
-    lacking, sizes = False, {}
+    lacking = False
+    sizes: dict[str, _Sizes] = {}
     for kind, _, record in records:
         if kind == "episode":
             lacking = lacking or everything or "vectors" not in record
         elif kind == "experience":
-            sizes[record["episode"]] = record["context_bytes"], record["action_bytes"]
+            sizes[record["episode"]] = (record["context_bytes"], record["action_bytes"]), None
+        elif kind == "item" and "parts" in record:
+            sizes[record["episode"]] = None, json.loads(record["parts"])
     return lacking, sizes
 
 
 def _chunks(
-    embedder: Embedder, contents: dict[str, str], sizes: dict[str, tuple[int, int]]
+    embedder: Embedder, contents: dict[str, str], sizes: dict[str, _Sizes]
 ) -> Iterable[tuple[str, _Vectors]]:
     """Embed episodes and return the vectors of each one's chunks, as they are stored."""
-    texts = [texts_of(content, sizes.get(uid)) for uid, content in contents.items()]
+    texts = [texts_of(content, *sizes.get(uid, (None, None))) for uid, content in contents.items()]
     parts = embed_parts(embedder, texts)
     rows = [row.tobytes() for row in parts.vectors.astype("<f2")]
     ends = np.cumsum(parts.counts).tolist()

@@ -17,6 +17,7 @@ from engram.retrieval.question import Question
 from engram.retrieval.report import explanation
 from engram.retrieval.search import Search, hit_of
 from engram.times import DAY
+from engram.tracing import stage
 
 if TYPE_CHECKING:
     from engram.config import DormantRecall, Retrieval
@@ -144,15 +145,17 @@ class MemorySearch(DormantShadow):
             if found is None:
                 return [], None, None
             vector, index = found
-            search.gather(self._store, index, vector, explain=explain)
+            with stage("rank"):
+                search.gather(self._store, index, vector, explain=explain)
             model, search.damaged = index.model, len(self._store.embeddings.damaged)
         if search.damaged:
             _LOG.warning("%d memories have damaged vectors: they are left out", search.damaged)
         if self._upkeep is not None and not explain:
             self._upkeep.start()
         reranker = self._reranker(cross_encoder, self._the_embedder(model))
-        search.judge(reranker)
-        with self._store.reading():
+        with stage("rerank"):
+            search.judge(reranker)
+        with self._store.reading(), stage("read"):
             return search.conclude(self._store), reranker, model.name
 
     def _kept_hits(self, kept: list[tuple[int, float]] | None) -> list[SearchHit] | None:

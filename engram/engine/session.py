@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Self
 
 from engram import arguments
@@ -13,6 +14,7 @@ from engram.events import EventLog, resolve_events_path
 from engram.index import DEFAULT_BUDGET, EpisodeIndex, Shelf, Upkeep
 from engram.storage import Store, as_stored
 from engram.times import to_micros, utc_now
+from engram.tracing import count_events, stage
 
 if TYPE_CHECKING:
     import os
@@ -127,7 +129,8 @@ class Session:
     def counts(self) -> Counts:
         """Return how much the store holds: this agent's episodes, the file's facts."""
         with self._store.reading():
-            return self._store.counts(self._agent)
+            counts = self._store.counts(self._agent)
+        return replace(counts, index_bytes=Shelf(self._index_folder).size())
 
     def model(self) -> StoredModel | None:
         """Return the embedding model whose vectors the store holds, None before the first write."""
@@ -210,7 +213,8 @@ class Session:
     def _query_vector(self, query: str, stored: StoredModel | None) -> NDArray[np.float32]:
         embedder = self._the_embedder(stored)
         self._check_model(embedder, stored)
-        return as_stored(embed_query(embedder, query))
+        with stage("embed"):
+            return as_stored(embed_query(embedder, query))
 
     def _current_index(self) -> EpisodeIndex:
         """Return the index of the store's episodes, inside a transaction; there must be vectors."""
@@ -322,7 +326,8 @@ class Session:
             with self._store.reading():
                 stored = self._store.model()
             embedder = self._the_embedder(stored)
-        return embedder, *embed_documents(embedder, texts)
+        with stage("embed"):
+            return embedder, *embed_documents(embedder, texts)
 
     def _model_for_writing(self, embedder: Embedder) -> int:
         """Return the key of the embedder's model, inside a write transaction.
@@ -341,5 +346,7 @@ class Session:
         self, event: str, data: Iterable[Mapping[str, object]], *, run_id: str | None = None
     ) -> None:
         """Append events for what was just committed; called after the commit, never inside."""
+        items = list(data)
+        count_events(event, items)
         if self._events is not None:
-            self._events.emit_many(event, self._agent, list(data), run_id=run_id)
+            self._events.emit_many(event, self._agent, items, run_id=run_id)

@@ -14,6 +14,7 @@ from engram.experience.consolidating import Consolidating
 from engram.experience.exchange import Exchange
 from engram.experience.generating import Generating
 from engram.experience.judging import Judgement, Judging
+from engram.experience.operations import OPERATIONS
 from engram.experience.results import (
     ExperienceStatus,
     Generated,
@@ -25,6 +26,7 @@ from engram.experience.results import (
 from engram.experience.searching import Found, Hit, Searching
 from engram.storage.consolidations import ConsolidationStep
 from engram.storage.triplets import Experience
+from engram.tracing import traced
 
 __all__ = [
     "Analysis",
@@ -47,6 +49,7 @@ __all__ = [
 ]
 
 
+@traced(OPERATIONS, "experience.")
 class ExperienceMemory(Exchange, Searching, Judging, Consolidating, Generating, Reembedding):
     """Experiences in a store: what was done, in what situation, and what came of it.
 

@@ -11,7 +11,7 @@ from engram.index.matching import match_memories
 from engram.index.selection import Selection
 from engram.index.shelf import Shelf
 from engram.index.upkeep import Upkeep
-from engram.index.vectors import ACCURACIES, Neighbours, nearest, nearest_facts
+from engram.index.vectors import ACCURACIES, Neighbours, nearest, nearest_facts, nearest_of
 
 __all__ = [
     "ACCURACIES",
@@ -29,5 +29,6 @@ __all__ = [
     "match_memories",
     "nearest",
     "nearest_facts",
+    "nearest_of",
     "true_distances",
 ]

@@ -31,9 +31,12 @@ FACT: Final = 1 << 62
 _TAIL_ROWS: Final = 1024
 """Facts beyond which the tail becomes a segment."""
 
-_SEGMENT_ROWS: Final = 65_536
-_SEGMENTS_MOST: Final = 8
-"""Segments beyond which all are read anew, as fewer."""
+_SEGMENT_ROWS: Final = 32_768
+_SMALL_MOST: Final = 8
+"""Small segments beyond which they are read anew, as one."""
+
+_REREAD_MOST: Final = 64
+"""Changed facts beyond which the columns of all are read anew."""
 
 _FILTERS_KEPT: Final = 8
 _EARLIEST: Final = -(2**63)
@@ -114,30 +117,36 @@ class FactIndex:
         self._covered = last
 
     def _replay(self) -> None:
-        stale = newer = not self._covered
-        if self._covered:
-            for op, first, last in self._store.changes_after(self._covered):
-                newer = newer or op == "assert"
-                stale = self._note(op, first, last) or stale
-        if stale:
-            self._columns = self._store.fact_search.columns()
-        elif newer:
-            more = self._store.fact_search.columns(self.tail.last + 1)
-            self._columns = self._columns.and_later(more)
-        if stale or newer:
-            self._sourced = self._store.fact_search.come_from_episodes()
-            self._chosen.clear()
-            self._extend()
+        changed, stale = set[int](), not self._covered
+        for op, first, last in self._store.changes_after(self._covered) if self._covered else ():
+            if op in ("assert", "supersede", "forget_fact"):
+                # Of those asserted now the first says as much as all.
+                changed.add(first)
+            # What facts came from tells how far they are trusted, and whether they show.
+            stale = stale or (self._sourced and op in ("forget", "lifecycle"))
+            if op == "forget_fact":
+                self._forget(first, last)
+        if not stale and not changed:
+            return
+        self._read_columns([] if stale else sorted(changed))
+        self._sourced = self._store.fact_search.come_from_episodes()
+        self._chosen.clear()
+        self._extend()
 
-    def _note(self, op: str, first: int, last: int) -> bool:
-        """Apply a change to the parts; return whether columns of facts that are here may differ."""
-        if op == "forget_fact":
-            for part in self.parts:
-                if part.rows and part.first <= last and first <= part.last:
-                    part.forget(first, last)
-            return True
-        # What facts came from tells how far they are trusted, and whether they show.
-        return op == "supersede" or (self._sourced and op in ("forget", "lifecycle"))
+    def _forget(self, first: int, last: int) -> None:
+        for part in self.parts:
+            if part.rows and part.first <= last and first <= part.last:
+                part.forget(first, last)
+
+    def _read_columns(self, changed: list[int]) -> None:
+        """Read the columns of some facts and of all newer ones; of no facts means of all."""
+        read, newest = self._store.fact_search.columns, self.tail.last
+        older = [key for key in changed if key <= newest]
+        if not changed or len(older) > _REREAD_MOST:
+            self._columns = read()
+            return
+        kept = self._columns.without(older)
+        self._columns = kept.with_others([*(read(key, key) for key in older), read(newest + 1)])
 
     def _extend(self) -> None:
         """Read the facts newer than the newest one in a part."""
@@ -148,9 +157,13 @@ class FactIndex:
                 rows = slice(first, len(keys))
                 self.tail.append(self._batch(rows), self._vectors(keys[rows]))
             return
-        if len(self.segments) == _SEGMENTS_MOST:
-            self.segments, self.tail = [], Tail(0, self._dim)
-        first = int(np.searchsorted(keys, self.tail.first))
+        small = [part for part in self.segments if part.rows < _SEGMENT_ROWS // 2]
+        begins = self.tail.first
+        if len(small) >= _SMALL_MOST:
+            # Only the last ones are small: a load makes one, and what comes later.
+            begins = small[0].first
+            self.segments = self.segments[: self.segments.index(small[0])]
+        first = int(np.searchsorted(keys, begins))
         for begin in range(first, len(keys), _SEGMENT_ROWS):
             rows = slice(begin, begin + _SEGMENT_ROWS)
             self.segments.append(self._segment(rows))

@@ -287,6 +287,16 @@ class Shelf:
             return True
         return True
 
+    def size(self) -> int:
+        """Return how many bytes its files have."""
+        total = 0
+        with suppress(OSError):
+            for file in () if self._folder is None else self._folder.iterdir():
+                # Another process may take one away meanwhile.
+                with suppress(FileNotFoundError):
+                    total += file.stat().st_size
+        return total
+
     def clear(self) -> bool:
         """Take every file away; return whether that was possible."""
         self._named = set()

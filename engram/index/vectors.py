@@ -26,7 +26,7 @@ from engram._native import (
 from engram.arrays import distinct
 from engram.index.codes import Codes, QueryCodes, chunks_of, codes_of_rows
 from engram.index.distances import true_distances
-from engram.index.selection import Selection
+from engram.index.selection import Selection, rows_of, settled
 from engram.index.tail import Tail
 from engram.models import Certificate
 
@@ -165,6 +165,28 @@ def nearest_facts(
     query = _Query(vector, k, accuracy, frugal=False)
     keys = _scanned(list(zip(facts.parts, chosen, strict=True)), query)
     return _ranked(facts, vector, k, keys)
+
+
+def nearest_of(
+    index: EpisodeIndex, vector: NDArray[np.float32], k: int, episodes: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the `k` nearest of some episodes and their distances, as `Neighbours` has them.
+
+    It is certain that nothing nearer was missed. Episodes without vectors are left out.
+
+    Args:
+        index: As for `nearest`.
+        vector: Likewise.
+        k: Likewise.
+        episodes: int64[n], keys, ascending, all of them in the store.
+
+    Raises:
+        Damaged: A segment's file is not what was written.
+    """
+    query = _Query(vector, k, "exact", frugal=index.frugal)
+    chosen = [(part, settled(part, rows_of(part, episodes))) for part in index.parts]
+    keys = _scanned(chosen, query)
+    return _ranked(index, vector, k, keys)
 
 
 def _scanned(

@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from engram.ledger.dormancy import DormantReview
 from engram.ledger.evidence import EvidenceRecords
 from engram.ledger.handoffs import SessionHandoffs
 from engram.ledger.lifecycle import MemoryLifecycle
+from engram.tracing import Operation, length, traced
 
-__all__ = ["Ledger"]
+__all__ = ["OPERATIONS", "Ledger"]
+
+_PLAIN: Final = Operation()
+_LISTING: Final = Operation(("limit",), length("results"))
+
+OPERATIONS: Final = {
+    "totals": _PLAIN,
+    "recent": _LISTING,
+    "save_checkpoint": _PLAIN,
+    "clear_checkpoint": _PLAIN,
+    "checkpoints": _LISTING,
+    "context": Operation(("limit",)),
+    "put_evidence": _PLAIN,
+    "get_evidence": _PLAIN,
+    "list_evidence": _LISTING,
+    "review_dormant": _LISTING,
+    "inspect_dormant": _PLAIN,
+    "judge_dormant": _PLAIN,
+    "hide": _PLAIN,
+    "set_status": _PLAIN,
+    "invalidate": _PLAIN,
+    "restore": _PLAIN,
+    "lifecycle_of": _PLAIN,
+}
+"""The calls of a `Ledger` that are traced; their spans begin with "engram.ledger."."""
 
 
+@traced(OPERATIONS, "ledger.")
 class Ledger(SessionHandoffs, EvidenceRecords, DormantReview, MemoryLifecycle):
     """The books of an existing store, kept without loading a model or an index.
 

@@ -26,6 +26,7 @@ from engram.retrieval.spreading import (
     similarity,
     spreading,
 )
+from engram.tracing import stage
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -137,9 +138,11 @@ def recall_memories(
             return Ranking(keys, similarity(distances), distances, certificate)
         return _by_association(search, adjacency)
 
-    ranking = refreshed(index, ranked)
+    with stage("rank"):
+        ranking = refreshed(index, ranked)
     store.embeddings.refuse_damage()
-    return _results(store, ranking, query.min_score, asked.agent)
+    with stage("read"):
+        return _results(store, ranking, query.min_score, asked.agent)
 
 
 def _by_both(search: _Search) -> Ranking:

@@ -12,6 +12,7 @@ from engram._native import blend
 from engram.index import Damaged, nearest, true_distances
 from engram.models import Certificate, SearchResult
 from engram.retrieval.spreading import activate, similarity, spreading
+from engram.tracing import stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,13 +98,17 @@ def recall(
         min(k, matches) results: every filter applies before the choice. Ties are in insertion
         order, so the same store and query give the same answer.
     """
-    if index is None:
-        ranking = _by_words(store, query)
-    else:
-        ranking = refreshed(index, lambda: _RANKINGS[query.mode](store, index, adjacency, query))
+    with stage("rank"):
+        if index is None:
+            ranking = _by_words(store, query)
+        else:
+            ranking = refreshed(
+                index, lambda: _RANKINGS[query.mode](store, index, adjacency, query)
+            )
     store.embeddings.refuse_damage()
     kept = ranking.above(query.min_score)
-    episodes = store.episodes.fetch(ranking.episodes[:kept])
+    with stage("read"):
+        episodes = store.episodes.fetch(ranking.episodes[:kept])
     results = [
         SearchResult(episode, score, distance, episode.importance_score, ranking.certificate)
         for episode, score, distance in zip(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from engram.storage.folding import folded
     from engram.storage.full_text import FullText, Phrase
     from engram.storage.graph import Edges
+    from engram.storage.items import NewItem, StoredItem
     from engram.storage.memories import Memory
     from engram.storage.old_store import read_old_store
     from engram.storage.record_writer import RecordWriter
@@ -54,6 +55,7 @@ __all__ = [
     "NewEpisode",
     "NewExperience",
     "NewFact",
+    "NewItem",
     "Origin",
     "Outline",
     "Phrase",
@@ -62,6 +64,7 @@ __all__ = [
     "RecordWriter",
     "RoutedSearch",
     "Store",
+    "StoredItem",
     "Texts",
     "Traces",
     "Use",
@@ -97,6 +100,8 @@ _LAZY = {
     "FactSource": "engram.storage.fact_records",
     "NewFact": "engram.storage.fact_records",
     "FactColumns": "engram.storage.fact_search",
+    "NewItem": "engram.storage.items",
+    "StoredItem": "engram.storage.items",
     "RoutedSearch": "engram.storage.feedback",
     "EpisodeFilter": "engram.storage.filters",
     "FactFilter": "engram.storage.filters",

@@ -15,12 +15,12 @@ class Changes:
     """The change log of a store; every method runs in the caller's transaction.
 
     An operation says what `first` to `last` are keys of: "observe" and "forget" name episodes,
-    "assert", "supersede" and "forget_fact" facts, "link" edges, "strengthen" the logged recalls
-    that changed edges of their episodes, "forget_entity" entities, "alias" an entity and the one
-    that became part of it, or 0, "reembed" the model that became current, "lifecycle" an
-    episode that became or ceased to be available, "relabel" episodes whose tags changed, "embed"
-    episodes of which some that had no vectors have them now, "forget_text" nothing: texts went that
-    lie beside memories. Readers skip the operations they do not know.
+    "assert", "supersede" (those whose successor changed) and "forget_fact" facts, "link" edges,
+    "strengthen" the logged recalls that changed edges of their episodes, "forget_entity" entities,
+    "alias" an entity and the one that became part of it, or 0, "reembed" the model that became
+    current, "lifecycle" an episode that became or ceased to be available, "relabel" episodes whose
+    tags changed, "embed" episodes of which some that had no vectors have them now, "forget_text"
+    nothing: texts went that lie beside memories. Readers skip the operations they do not know.
     """
 
     def __init__(self, connection: Connection, residue: Residue) -> None:

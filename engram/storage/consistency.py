@@ -62,6 +62,15 @@ _RULES = {
     "dormant events were judged before they were shown": (
         "SELECT count(*) FROM dormant_event WHERE feedback IS NOT NULL AND shown_at IS NULL"
     ),
+    "items do not have the text that their parts say": (
+        "SELECT count(*) FROM item AS i JOIN episode AS e ON e.id = i.episode"
+        " WHERE octet_length(e.content) <> iif(i.parts IS NULL, 0,"
+        " (SELECT total(value) + count(*) - 1 FROM json_each(i.parts)))"
+    ),
+    "items are not their episode's agent's": (
+        "SELECT count(*) FROM item AS i JOIN episode AS e ON e.id = i.episode"
+        " WHERE i.owner <> coalesce(e.agent, 0)"
+    ),
 }
 
 

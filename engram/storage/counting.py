@@ -44,4 +44,5 @@ def count(connection: Connection, agent: str | None, facts: Facts, graph: Graph)
             bindings,
         ).get,
         last_reflection=None if reflected is None else from_micros(reflected),
+        store_bytes=one("PRAGMA page_count").get * one("PRAGMA page_size").get,
     )

@@ -6,6 +6,7 @@ same rounding (`as_stored`), so a text is at distance zero from itself.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -164,14 +165,22 @@ class Embeddings:
 
     def _with_texts(self, keys: str, *bindings: int) -> list[tuple[int, Texts]]:
         rows = self._connection.execute(
-            "SELECT e.id, e.content, x.context_bytes, x.action_bytes"  # noqa: S608
+            "SELECT e.id, e.content, x.context_bytes, x.action_bytes, i.parts"  # noqa: S608
             f" FROM ({keys}) AS k CROSS JOIN episode AS e ON e.id = k.episode"
-            " LEFT JOIN experience AS x ON x.episode = e.id ORDER BY k.turn, k.episode",
+            " LEFT JOIN experience AS x ON x.episode = e.id"
+            " LEFT JOIN item AS i ON i.episode = e.id ORDER BY k.turn, k.episode",
             bindings,
         )
         return [
-            (key, texts_of(content, None if context is None else (context, action)))
-            for key, content, context, action in rows
+            (
+                key,
+                texts_of(
+                    content,
+                    None if context is None else (context, action),
+                    None if parts is None else json.loads(parts),
+                ),
+            )
+            for key, content, context, action, parts in rows
         ]
 
     def count_missing(self, model: int) -> int:

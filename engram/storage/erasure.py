@@ -40,6 +40,7 @@ _COUNTED = {
         "check_observation",
         "lifecycle_change",
         "experience",
+        "item",
         "judgement",
         "shown",
         "recommendation",
@@ -215,6 +216,8 @@ class EntityErasure:
                 self._connection.execute(
                     f"SELECT id, {_BESIDE} AS beside FROM episode WHERE beside <> ''"  # noqa: S608
                     f" UNION ALL SELECT episode, {_BESIDE_EXPERIENCE} AS beside FROM experience"
+                    " WHERE beside <> ''"
+                    f" UNION ALL SELECT episode, {_SAYS.format('item.value')} AS beside FROM item"
                     " WHERE beside <> ''"
                 ),
             )

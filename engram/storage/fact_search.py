@@ -64,10 +64,17 @@ class FactColumns(NamedTuple):
     origins: NDArray[np.uint8]
     hidden: NDArray[np.bool_]
 
-    def and_later(self, more: FactColumns) -> FactColumns:
-        """Return these facts and later ones."""
-        both: Any = zip(self, more, strict=True)
-        return FactColumns(*(np.concatenate(each) for each in both))
+    def without(self, keys: Sequence[int]) -> FactColumns:
+        """Return these facts but for some, given by their keys."""
+        kept = ~np.isin(self.keys, keys)
+        columns: Any = self
+        return FactColumns(*(column[kept] for column in columns))
+
+    def with_others(self, others: Sequence[FactColumns]) -> FactColumns:
+        """Return these facts and others."""
+        order = np.argsort(np.concatenate([each.keys for each in (self, *others)]))
+        columns: Any = zip(self, *others, strict=True)
+        return FactColumns(*(np.concatenate(each)[order] for each in columns))
 
 
 _TYPES: Final = (

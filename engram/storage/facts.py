@@ -300,6 +300,7 @@ class Facts:
                     (older,),
                 )
                 self._projects.add_facts(older, older)
+            self._changes.add("supersede", older, older, now)
         self._changes.add("forget_fact", key, key, now)
 
     def _heir(self, key: int, subject: str) -> tuple[int, int] | None:

@@ -16,6 +16,7 @@ from engram.storage import uids
 from engram.storage.experience_records import ExperienceRecords
 from engram.storage.fact_records import statement
 from engram.storage.importance import UNDECAYED, Importance
+from engram.storage.item_records import ItemRecords
 from engram.storage.ledger_records import LedgerRecords
 from engram.storage.projects import Projects
 from engram.storage.records import Column, Record, TakenError, UnfitError, columns
@@ -86,12 +87,13 @@ class RecordWriter:
         # Edges that were there and became heavier: a set in order.
         self._grown: dict[int, None] = {}
         ledger = LedgerRecords(connection, self._insert, merge=merge)
-        experiences = ExperienceRecords(
-            connection, self._insert, self._is_taken, after=self._last["episode"]
-        )
+        after = self._last["episode"]
+        experiences = ExperienceRecords(connection, self._insert, self._is_taken, after=after)
+        items = ItemRecords(connection, self._insert, after=after, merge=merge)
         self._add: dict[str, Callable[[Record], bool]] = {
             "episode": self._add_episode,
             "experience": experiences.add,
+            "item": items.add,
             "reflection": self._add_reflection,
             "entity": self._add_entity,
             "fact": self._add_fact,

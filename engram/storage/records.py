@@ -38,6 +38,7 @@ class UnfitError(Exception):
 KINDS: Final = (
     "episode",
     "experience",
+    "item",
     "reflection",
     "entity",
     "fact",
@@ -62,6 +63,7 @@ _SCOPES = {
         "(:agent IS NULL OR (SELECT agent FROM episode WHERE id = t.episode)"
         " = (SELECT id FROM agent WHERE name = :agent))"
     ),
+    "item": ("(:agent IS NULL OR t.owner = (SELECT id FROM agent WHERE name = :agent))"),
     # Whoever sees a fact sees which run extracted it.
     "reflection": f"({_OWN} OR t.id IN (SELECT t.reflection FROM fact AS t WHERE {_SEEN}))",  # noqa: S608
     "entity": "TRUE",
@@ -79,6 +81,7 @@ _SCOPES = {
 # What tells the rows of a table apart, and gives them their order, where that is not a number.
 _KEYS = {
     "experience": "t.episode",
+    "item": "t.episode",
     "session_checkpoint": "row_number() OVER (ORDER BY t.namespace, t.project_path, t.task)",
     "check_observation": "t.id",
 }
@@ -87,6 +90,8 @@ _LEFT_OUT = {
     "episode": {"id", "search_text"},
     # The digest follows from the rest.
     "experience": {"digest"},
+    # It is the agent of the episode.
+    "item": {"owner"},
     "judgement": {"episode"},
     "strength": {"episode"},
     "reflection": {"id", "last_episode"},

@@ -29,6 +29,7 @@ from engram.storage.fact_search import FactSearch
 from engram.storage.facts import Facts
 from engram.storage.feedback import Feedback
 from engram.storage.graph import Graph
+from engram.storage.items import NOBODY, Items
 from engram.storage.judgements import Judgements
 from engram.storage.labels import Labels
 from engram.storage.lifecycle import Lifecycle
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from engram.models import Counts, StoredModel
+    from engram.storage.items import NewItem
     from engram.storage.triplets import NewExperience
 
 _MAPPED_SHARE: Final = 4
@@ -115,6 +117,7 @@ class Store(StoreFile):
         self.memories = Memories(self._connection)
         self.experiences = Experiences(self._connection)
         self.duplicates = Duplicates(self._connection)
+        self.items = Items(self._connection)
         self.parents = Parents(self._connection)
         self._dependents = Dependents(self._connection)
         self.judgements = Judgements(self._connection)
@@ -173,6 +176,7 @@ class Store(StoreFile):
         now: int,
         fields: NDArray[np.int64] | None = None,
         experiences: Sequence[NewExperience] = (),
+        items: Sequence[NewItem] = (),
     ) -> list[str]:
         """Insert episodes with everything that makes them findable and return their public ids.
 
@@ -186,14 +190,18 @@ class Store(StoreFile):
             now: The time, in microseconds.
             fields: int64[m], which part of an experience each chunk is of, -1: of none.
             experiences: What the episodes are beside that, n of them or none.
+            items: Likewise.
         """
-        keys, ids = self.episodes.add(new, self._agents.add(agent), now)
+        owner = self._agents.add(agent)
+        keys, ids = self.episodes.add(new, owner, now)
         if vectors is None or counts is None or model is None:
             self.embeddings.wait(keys)
         else:
             self.embeddings.add(keys, vectors, counts, model, fields)
         if experiences:
             self.experiences.add(keys, experiences)
+        if items:
+            self.items.add(keys, items, owner or NOBODY, now)
         self.text.add(keys[0], keys[-1])
         if any(episode.origin is not None for episode in new):
             self.projects.add(keys[0], keys[-1])

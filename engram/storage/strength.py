@@ -204,8 +204,8 @@ class Strength:
     def below(self, importance: float, agent: str | None) -> list[tuple[int | None, int]]:
         """Return the agent and the key of each plain episode under an importance.
 
-        Summaries, experiences and what is hidden are left out. By agent, oldest event first, ties
-        in insertion order.
+        Summaries, experiences, items and what is hidden are left out. By agent, oldest event first,
+        ties in insertion order.
 
         Args:
             importance: Exclusive.
@@ -221,7 +221,8 @@ class Strength:
             "SELECT e.agent, e.id FROM episode AS e"  # noqa: S608
             f" WHERE e.id {among} (SELECT value FROM carray(:keys)) AND {_IS_AVAILABLE}"
             " AND NOT EXISTS (SELECT 1 FROM episode_source WHERE episode = e.id)"
-            f" AND NOT EXISTS (SELECT 1 FROM experience WHERE episode = e.id){scope}"
+            " AND NOT EXISTS (SELECT 1 FROM experience WHERE episode = e.id)"
+            f" AND NOT EXISTS (SELECT 1 FROM item WHERE episode = e.id){scope}"
             " ORDER BY e.agent, e.occurred_at, e.id",
             {"keys": apsw.carray(np.concatenate([_NO_EPISODE, *stored])), "agent": agent},
         )

@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engram.times import from_micros
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 INSIGHT: Final = "insight"
 INSIGHT_TYPES: Final = ("cluster", "temporal", "causal")
@@ -15,7 +18,8 @@ MEMORY_TYPES: Final = ("decision", "pattern", "bugfix", "context", "antipattern"
 
 Texts = tuple[tuple[int, str], ...]
 """What of an episode is embedded, at least one text: of an experience its parts that are not blank,
-each after its number, and of any other episode all of its text, after -1."""
+each after its number; of an item what is searched of it, and of any other episode all of its text,
+after -1."""
 
 _DIGEST_BYTES = 16
 
@@ -127,14 +131,33 @@ def parts_of(content: str, context_bytes: int, action_bytes: int) -> tuple[str, 
     return context, action, result
 
 
-def texts_of(content: str, sizes: tuple[int, int] | None) -> Texts:
+def texts_of(
+    content: str, sizes: tuple[int, int] | None, parts: Sequence[int] | None = None
+) -> Texts:
     """Return what of an episode is embedded.
 
     Args:
         content: Its text.
         sizes: Of an experience, the bytes that context and action take.
+        parts: Of an item of which texts are searched, the bytes that each of them takes.
     """
+    if parts is not None:
+        return pieces_of(content, parts)
     return ((-1, content),) if sizes is None else _texts(parts_of(content, *sizes))
+
+
+def pieces_of(content: str, sizes: Sequence[int]) -> Texts:
+    """Return what of an item's episode is embedded.
+
+    Args:
+        content: Its text.
+        sizes: The bytes of each of the texts that are searched, at least one.
+    """
+    said, begin, pieces = content.encode(), 0, list[tuple[int, str]]()
+    for size in sizes:
+        pieces.append((-1, said[begin : begin + size].decode(errors="replace")))
+        begin += size + 1
+    return tuple(pieces)
 
 
 def _texts(parts: tuple[str, str, str]) -> Texts:

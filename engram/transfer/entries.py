@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from engram import arguments, entries
 from engram.errors import InvalidArgument
+from engram.storage.items import namespace_text
 from engram.storage.lifecycle import FORGET, INVALIDATE, RESTORE, STATUS
 from engram.storage.merged_tags import ADDED
 from engram.storage.observations import Payload
@@ -52,6 +53,29 @@ def check_experience(record: Record, where: str) -> None:
         raise InvalidArgument(message)
     for name, text in given.items():
         arguments.text(text, f"{place}.{name}")
+
+
+def check_item(record: Record, where: str) -> None:
+    """Check what a record says of an item, whose columns have their types.
+
+    Raises:
+        InvalidArgument, InvalidType: No store could hold it.
+    """
+    place = f"{where}.namespace"
+    labels = arguments.names(items(parse(record["namespace"], place), place), place)
+    if namespace_text(labels) != record["namespace"]:
+        message = f"{place} must be written without spaces, and nothing escaped without need"
+        raise InvalidArgument(message)
+    place = f"{where}.value"
+    arguments.json_object(members(parse(record["value"], place), place), place)
+    if "parts" in record:
+        place = f"{where}.parts"
+        sizes = items(parse(record["parts"], place), place)
+        for size in sizes:
+            arguments.integer(size, place, 0, _LATEST)
+        if not sizes:
+            message = f"{place} must not be empty"
+            raise InvalidArgument(message)
 
 
 def check_step(record: Record, where: str) -> None:

@@ -26,6 +26,7 @@ from engram.transfer.entries import (
     check_checkpoint,
     check_episode,
     check_experience,
+    check_item,
     check_observation,
     check_step,
 )
@@ -48,6 +49,7 @@ _TEXTS = {"succession": ("fact", "superseded_by"), "reflection": ("last_episode"
 _ENTRIES = {
     "episode": check_episode,
     "experience": check_experience,
+    "item": check_item,
     "consolidation_step": check_step,
     "session_checkpoint": check_checkpoint,
     "check_observation": check_observation,

@@ -193,3 +193,22 @@ def test_text_cannot_drive_the_terminal_or_pass_for_another_hit(run, path):
 def test_the_score_has_three_digits(run, store):
     done = run("recall", store, "ferry", "--agent-id", "ana")
     assert re.match(r"  1\. \[[01]\.\d{3}\] ", done.lines[1])
+
+
+def test_facts_among_the_hits(run, store):
+    with Engram(store, agent_id="ana") as memory:
+        uid = memory.assert_fact("Ana", "favourite island", "Kos")
+    question = "Ana favourite island"
+    document = run(
+        "recall", store, question, "--kind", "any", "--k", 1, "--agent-id", "ana", "--json"
+    ).document
+    (hit,) = document["results"]
+    assert document["kind"] == "any"
+    assert (hit["fact"]["id"], hit["provenance"], hit["quarantined"]) == (uid, "unknown", False)
+    done = run("recall", store, question, "--kind", "semantic", "--agent-id", "ana")
+    assert done.lines[1].endswith("Ana favourite island Kos")
+    assert done.lines[2].startswith("       fact, since ")
+    assert done.lines[2].endswith(f"id: {uid}")
+    assert all(
+        "fact" not in h for h in run("recall", store, question, "--json").document["results"]
+    )

@@ -99,6 +99,8 @@ REFUSED = {
     "recall with k above 4096": (lambda w: w.own.recall("x", 4097), InvalidArgument, ValueError),
     "spreading with k above 4096": (
         lambda w: w.own.recall("x", 4097, mode="spreading"), InvalidArgument, ValueError),
+    "recall_memories of an unknown kind": (
+        lambda w: w.own.recall_memories("x", kind="facts"), InvalidArgument, ValueError),
     "search with k above 20": (lambda w: w.own.search("x", 21), InvalidArgument, ValueError),
     "search for nothing": (lambda w: w.own.search(" "), InvalidArgument, ValueError),
     "an unknown mode": (lambda w: w.own.recall("x", mode="fuzzy"), InvalidArgument, ValueError),
@@ -231,6 +233,7 @@ CALLS = {
     "observe_many": lambda m, _: m.observe_many([ObserveInput("x")]),
     "prune": lambda m, _: m.prune(),
     "recall": lambda m, _: m.recall("x"),
+    "recall_memories": lambda m, _: m.recall_memories("x"),
     "reembed": lambda m, _: m.reembed(embedder=WordEmbedder(fingerprint="new")),
     "reflect": lambda m, _: m.reflect(),
     "reflect_async": lambda m, _: m.reflect_async().join(),

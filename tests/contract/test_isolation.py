@@ -75,6 +75,11 @@ class Spy:
         k, mode = self.chance.randint(1, 40), self.chance.choice(MODES)
         return self.memory.recall(self.query(), k, mode=mode, depth=4, **self.filters())
 
+    def recall_memories(self):
+        k, mode = self.chance.randint(1, 40), self.chance.choice(MODES)
+        kind = self.chance.choice(["any", "semantic"])
+        return self.memory.recall_memories(self.query(), k, kind=kind, mode=mode, **self.filters())
+
     def search(self):
         return self.memory.search(self.query(), 20, settings=Retrieval(min_confidence=0.0))
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from engram._native.tokens import invert, merge
 from engram._native.twins.tokens import invert as invert_twin
 from engram._native.twins.tokens import merge as merge_twin
-from engram.storage.functions import terms as _terms
 from engram.storage.full_text import _TOKENIZER
+from engram.storage.functions import terms as _terms
 
 Agree = Callable[..., Any]
 Refuse = Callable[..., tuple[type[Exception], str]]

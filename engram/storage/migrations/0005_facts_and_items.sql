@@ -29,19 +29,22 @@ CREATE TABLE fact_embedding (
 -- the value is searched, so every face finds it and an erasure of the episode takes it along.
 CREATE TABLE item (
     episode INTEGER PRIMARY KEY REFERENCES episode ON DELETE CASCADE,
-    -- Whose namespaces these are; 0 is nobody's in particular.
+    -- The agent that the episode is of, 0 where it is nobody's: those are told apart too.
     owner INTEGER NOT NULL,
-    -- The parts of the namespace as a JSON array.
+    -- The labels of the namespace as a JSON array without spaces: what begins with the same labels
+    -- lies side by side in the index.
     namespace TEXT NOT NULL CHECK (json_type(namespace) = 'array'),
     key TEXT NOT NULL,
     value TEXT NOT NULL CHECK (json_type(value) = 'object'),
-    -- Whether it is found by meaning.
-    indexed INTEGER NOT NULL CHECK (indexed IN (0, 1)),
+    -- The bytes of UTF-8 of each text that is searched, a newline between any two of them; NULL:
+    -- none is, and the episode is hidden.
+    parts TEXT CHECK (parts IS NULL OR json_type(parts) = 'array'),
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
     -- Microseconds that it lives after a write, or a read that prolongs it; NULL: for ever.
     lifetime INTEGER CHECK (lifetime > 0),
     expires_at INTEGER,
+    CHECK ((lifetime IS NULL) = (expires_at IS NULL)),
     UNIQUE (owner, namespace, key)
 ) STRICT;
 
