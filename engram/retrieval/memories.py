@@ -11,7 +11,6 @@ from engram._native import blend
 from engram.index import FACT, Selection, match_memories, nearest, nearest_facts, true_distances
 from engram.index.rows import HUB_ARCS
 from engram.models import FactResult, SearchResult
-from engram.provenance import UNKNOWN_PROVENANCE
 from engram.retrieval.recall import (
     SEEDS_PER_RESULT,
     Ranking,
@@ -246,9 +245,4 @@ def _facts(store: Store, keys: list[int], agent: str | None) -> dict[int, tuple[
     if not keys:
         return {}
     trust = store.evidence.trust(keys)
-    unknown = UNKNOWN_PROVENANCE, False
-    found = {}
-    for key, fact in store.facts.fetch(keys, agent).items():
-        provenance, marked = trust.get(key, unknown)
-        found[key] = fact, provenance, fact.quarantined or marked
-    return found
+    return {key: (fact, *trust[key]) for key, fact in store.facts.fetch(keys, agent).items()}
