@@ -25,9 +25,9 @@ def test_lines_lose_nothing(open_memory, clock, file, tmp_path, key):
     memory = fill(open_memory, clock, key=key)[-1]
     counts = memory.export_lines(file)
     assert counts == {
-        "episode": 15, "experience": 0, "item": 0, "reflection": 3, "entity": 1, "fact": 6, "succession": 3,
-        "edge": 9, "predicate": 0, "recall_log": 3, "session_checkpoint": 0, "check_observation": 0,
-        "lifecycle_change": 0, "consolidation": 0, "consolidation_step": 0,
+        "episode": 15, "experience": 0, "item": 0, "reflection": 3, "entity": 1, "fact": 6,
+        "succession": 3, "edge": 9, "predicate": 0, "recall_log": 3, "session_checkpoint": 0,
+        "check_observation": 0, "lifecycle_change": 0, "consolidation": 0, "consolidation_step": 0,
     }  # fmt: skip
     embedder = WordEmbedder()
     copy = open_memory(path=tmp_path / "copy.engram", embedder=embedder)

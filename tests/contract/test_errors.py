@@ -202,6 +202,7 @@ def test_what_an_adapter_raises_comes_as_it_is(world, call):
 # Use after close: every public method there is, found by looking.
 
 CALLS = {
+    "accesses": lambda m, _: m.accesses("x"),
     "add_alias": lambda m, _: m.add_alias("Ann", "Anna"),
     "assert_fact": lambda m, _: m.assert_fact("Ann", "likes", "tea"),
     "backup": lambda m, folder: m.backup(folder / "copy.engram"),
@@ -224,6 +225,7 @@ CALLS = {
     "forget_fact": lambda m, _: m.forget_fact("x"),
     "forget_many": lambda m, _: m.forget_many(["x"]),
     "get": lambda m, _: m.get("x"),
+    "get_fact": lambda m, _: m.get_fact("x"),
     "import_json": lambda m, folder: m.import_json(folder / "old.json"),
     "import_lines": lambda m, folder: m.import_lines(folder / "old.jsonl"),
     "import_memories": lambda m, folder: m.import_memories(folder / "old.memories"),

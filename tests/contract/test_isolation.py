@@ -103,6 +103,12 @@ class Spy:
     def get(self):
         return self.memory.get(self.some_id())
 
+    def accesses(self):
+        return self.memory.accesses(self.some_id())
+
+    def get_fact(self):
+        return self.memory.get_fact(self.some_id())
+
     def facts(self):
         return self.memory.facts(active_only=self.chance.random() < 0.5, limit=1000)
 
