@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from engram import arguments
-from engram.errors import InvalidArgument
+from engram.errors import InvalidArgument, InvalidType
 from engram.items.filters import value_test
 from engram.items.memory import ItemMemory, item_of
 from engram.items.operations import DOCUMENTS
@@ -69,20 +69,20 @@ class DocumentMemory(ItemMemory):
             Busy, Closed, CorruptStore: The store cannot be read.
         """
         labels = arguments.names(prefix, "prefix")
-        passes = value_test(filter) if filter else None
+        wanted = value_test(filter) if filter else None
         last = arguments.integer(k, "k", 1, _MOST)
         now = self._now()
         asked = (
             self._searching(arguments.query(query))
             if isinstance(query, str)
-            else self._searching_at(np.asarray(query, dtype=np.float32))
+            else self._searching_at(_vector(query))
         )
         with asked as near:
             if near is None:
                 return Nearby([], np.empty(0, np.float32), np.empty((0, 0), np.float32))
             found = [
                 (one, score)
-                for one, score in self._nearest(near, labels, passes, now, 0, last)
+                for one, score in self._nearest(near, labels, wanted, now, 0, last)
                 if score is not None
             ]
             keys = np.array([one.episode for one, _ in found], dtype=np.int64)
@@ -116,3 +116,11 @@ class DocumentMemory(ItemMemory):
         last = np.searchsorted(batch.episodes[order], keys, side="right") - 1
         vectors: NDArray[np.float32] = batch.vectors[order[last]]
         return vectors
+
+
+def _vector(query: object) -> NDArray[np.float32]:
+    try:
+        return np.asarray(query, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        message = f"query must be a text or a list of numbers, not {type(query).__name__}"
+        raise InvalidType(message) from error
