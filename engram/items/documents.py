@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from engram import arguments
-from engram.errors import InvalidArgument
+from engram.errors import InvalidArgument, InvalidType
 from engram.items.filters import value_test
 from engram.items.memory import ItemMemory, item_of
 from engram.items.operations import DOCUMENTS
@@ -75,7 +75,7 @@ class DocumentMemory(ItemMemory):
         asked = (
             self._searching(arguments.query(query))
             if isinstance(query, str)
-            else self._searching_at(np.asarray(query, dtype=np.float32))
+            else self._searching_at(_vector(query))
         )
         with asked as near:
             if near is None:
@@ -116,3 +116,11 @@ class DocumentMemory(ItemMemory):
         last = np.searchsorted(batch.episodes[order], keys, side="right") - 1
         vectors: NDArray[np.float32] = batch.vectors[order[last]]
         return vectors
+
+
+def _vector(query: object) -> NDArray[np.float32]:
+    try:
+        return np.asarray(query, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        message = f"query must be a text or a list of numbers, not {type(query).__name__}"
+        raise InvalidType(message) from error

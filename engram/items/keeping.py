@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engram import arguments
-from engram.engine.session import Session
+from engram.engine.forgetting import Forgetting
 from engram.errors import InvalidArgument, InvalidType
 from engram.items.models import ItemPut
 from engram.items.namespaces import Name, checked_name
@@ -28,7 +28,7 @@ LONGEST: Final = 1000 * 366 * 86_400.0
 _SECOND: Final = 1_000_000
 
 
-class Keeping(Session):
+class Keeping(Forgetting):
     """The calls that write items."""
 
     def put(self, items: Iterable[ItemPut]) -> list[str]:
@@ -172,9 +172,6 @@ class Keeping(Session):
             return 0
         key = self._store.agent(self._agent)
         return -1 if key is None else key
-
-    def _forgotten(self, erased: Iterable[str]) -> None:
-        self._emit("memory_forgotten", ({"memory_id": uid, "kind": "episodic"} for uid in erased))
 
 
 def _new_item(one: ItemPut, where: str) -> NewItem:

@@ -203,9 +203,13 @@ class Items:
         return {"owner": owner, "prefix": namespace_text(prefix)[:-1], "now": now}
 
     def prolong(self, episodes: Iterable[int], now: int) -> None:
-        """Let items that were just read live as long as after a write, if they still do."""
+        """Let items that were just read live as long as after a write, if they still do.
+
+        None of them lives shorter for it, also where the clock was set back.
+        """
         self._connection.executemany(
-            "UPDATE item SET expires_at = ?1 + lifetime WHERE episode = ?2 AND expires_at > ?1",
+            "UPDATE item SET expires_at = max(expires_at, ?1 + lifetime)"
+            " WHERE episode = ?2 AND expires_at > ?1",
             [(now, key) for key in episodes],
         )
 
