@@ -70,7 +70,7 @@ class DocumentMemory(ItemMemory):
             Busy, Closed, CorruptStore: The store cannot be read.
         """
         labels = checked_labels(prefix, "prefix")
-        passes = value_test(filter) if filter else None
+        wanted = value_test(filter) if filter else None
         last = arguments.integer(k, "k", 1, _MOST)
         now = self._now()
         asked = (
@@ -83,7 +83,7 @@ class DocumentMemory(ItemMemory):
                 return Nearby([], np.empty(0, np.float32), np.empty((0, 0), np.float32))
             found = [
                 (one, score)
-                for one, score in self._nearest(near, labels, passes, now, 0, last)
+                for one, score in self._nearest(near, labels, wanted, now, 0, last)
                 if score is not None
             ]
             keys = np.array([one.episode for one, _ in found], dtype=np.int64)

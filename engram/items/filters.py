@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from engram import arguments
 from engram.errors import InvalidArgument
 
 _Test = Callable[[Any], bool]
+
+_PLAINLY_WRITTEN: Final = 10**16
+"""From here on fractions are written with an exponent."""
 
 
 def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
@@ -38,7 +42,20 @@ _OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 }
 
 
-def value_test(wanted: object, argument: str = "filter") -> _Test:
+class ValueTest(NamedTuple):
+    """A filter on values.
+
+    Attributes:
+        passes: Whether a value, a JSON object, does.
+        fragments: What the compact JSON of each that does has in it: texts of members that have to
+            equal a text or a number, if there are any.
+    """
+
+    passes: _Test
+    fragments: list[str]
+
+
+def value_test(wanted: object, argument: str = "filter") -> ValueTest:
     """Return what tells whether a value, a JSON object, passes a filter.
 
     Each member of the filter is met by the value's member of that name, None where it has none: an
@@ -58,7 +75,24 @@ def value_test(wanted: object, argument: str = "filter") -> _Test:
     arguments.json_object(wanted, argument)
     assert isinstance(wanted, Mapping)  # noqa: S101 - it was just checked
     tests = [(name, _test(one, argument)) for name, one in wanted.items()]
-    return lambda value: all(meets(value.get(name)) for name, meets in tests)
+    return ValueTest(
+        lambda value: all(meets(value.get(name)) for name, meets in tests), _fragments(wanted)
+    )
+
+
+def _fragments(wanted: Mapping[str, Any]) -> list[str]:
+    found = list[str]()
+    for name, one in wanted.items():
+        if isinstance(one, dict) and not any(inner.startswith("$") for inner in one):
+            found += _fragments(one)
+        # Yes and no equal 1 and 0; a whole number is how the fraction that equals it begins.
+        elif isinstance(one, str) or (type(one) is int and 1 < abs(one) < _PLAINLY_WRITTEN):
+            found.append(f"{_json(name)}:{_json(one)}")
+    return found
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _test(wanted: Any, argument: str) -> _Test:

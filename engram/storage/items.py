@@ -35,6 +35,7 @@ _THERE = (
 class NewItem(NamedTuple):
     """An item on its way into the store; times in microseconds, everything checked.
 
+    The value is as `arguments.json_object` writes it, for fragments of that text are searched for.
     Without a `created_at` it is put for the first time.
     """
 
@@ -169,11 +170,22 @@ class Items:
         ).get
         return np.sort(np.array(json.loads(listed), dtype=np.int64))
 
-    def values(self, owner: int, prefix: Sequence[str], now: int) -> Iterator[tuple[int, str]]:
-        """Yield the key and the value of each of them, in any order."""
+    def values(
+        self, owner: int, prefix: Sequence[str], now: int, fragments: Sequence[str] = ()
+    ) -> Iterator[tuple[int, str]]:
+        """Yield the key and the value of each of them, in any order.
+
+        Args:
+            owner: Whose.
+            prefix: The labels.
+            now: The time.
+            fragments: Only values whose text has all of these; see `NewItem.value`.
+        """
+        held = {f"fragment{at}": one for at, one in enumerate(fragments)}
+        having = "".join(f" AND instr(i.value, :{name})" for name in held)
         return self._connection.execute(
-            f"SELECT i.episode, i.value FROM item AS i WHERE {_BENEATH} AND {_THERE}",  # noqa: S608
-            self._where(owner, prefix, now),
+            f"SELECT i.episode, i.value FROM item AS i WHERE {_BENEATH} AND {_THERE}{having}",  # noqa: S608
+            self._where(owner, prefix, now) | held,
         )
 
     def page(
