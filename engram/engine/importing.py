@@ -173,7 +173,7 @@ class Importing(Session):
 def _survey(
     records: Iterable[Placed], *, everything: bool
 ) -> tuple[bool, dict[str, _Sizes], dict[str, _Vectors]]:
-    """Return whether an episode may have to be embedded, and of what parts, by id, where it has some.
+    """Return whether an episode may lack vectors, and the parts, by id, of those that have some.
 
     Last come the vectors of the episodes that get none: those of items without a text.
 

@@ -187,8 +187,7 @@ def _new_item(one: ItemPut, where: str) -> NewItem:
         message = f"{where}.value must be a mapping, not NoneType"
         raise InvalidType(message)
     value = arguments.json_object(one.value, f"{where}.value") or "{}"
-    # An empty text says nothing: a search would find an episode with nothing in it.
-    texts = tuple(text for text in arguments.names(one.texts, f"{where}.texts") if text)
+    texts = arguments.names(one.texts, f"{where}.texts")
     return NewItem(namespace, key, value, texts, lifetime)
 
 

@@ -41,8 +41,7 @@ class ItemMemory(Keeping):
 
     An item with a lifetime is not there any more once that is over. It is erased by the next `put`
     or `delete_many` of the same agent, or by `sweep`; until then `Engram` and other faces find its
-    episode. One without a text, or with empty ones only, is no other face's to find: it takes no
-    embedding model.
+    episode. One without a text is no other face's to find, and takes no embedding model.
 
     Arguments are those of `Engram`. One instance may be used from many threads.
     """
@@ -141,9 +140,7 @@ class ItemMemory(Keeping):
             return items.page(owner, labels, now, last - first, first)
         return items.fetch(self._passing(labels, wanted, now)[::-1][first:last])
 
-    def _passing(
-        self, labels: tuple[str, ...], wanted: ValueTest, now: int
-    ) -> NDArray[np.int64]:
+    def _passing(self, labels: tuple[str, ...], wanted: ValueTest, now: int) -> NDArray[np.int64]:
         """Return the keys of the items that pass a filter, ascending."""
         decode = msgspec.json.Decoder().decode
         rows = self._store.items.values(self._owner(), labels, now, wanted.fragments)

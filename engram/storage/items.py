@@ -155,9 +155,7 @@ class Items:
 
     def searched(self, owner: int, prefix: Sequence[str], now: int) -> NDArray[np.int64]:
         """Return those of them of which a text is searched, likewise."""
-        return self._keys(
-            owner, prefix, now, f"i.episode NOT IN ({TEXTLESS} AND n.owner = :owner)"
-        )
+        return self._keys(owner, prefix, now, f"i.episode NOT IN ({TEXTLESS} AND n.owner = :owner)")
 
     def _keys(
         self, owner: int, prefix: Sequence[str], now: int, condition: str

@@ -34,8 +34,8 @@ def test_values_under_names_take_no_model(path, clock):
             raise AssertionError
 
     with ItemMemory(path, embedder=Unused(), clock=clock) as items:
-        items.put([ItemPut(("a",), "k", {"n": 1}), ItemPut(("a",), "empty", {"n": 2}, ["", ""])])
-        assert [one.key for one in items.search(query="tea")] == ["empty", "k"]
+        items.put([ItemPut(("a",), "k", {"n": 1})])
+        assert [one.key for one in items.search(query="tea")] == ["k"]
         items.put([ItemPut(("a",), "k", {"n": 3})])
         assert items.get(("a",), "k").value == {"n": 3}
         assert (items.model(), items.check()) == (None, [])
@@ -45,7 +45,7 @@ def test_only_what_has_a_text_is_embedded(items):
     items.put(
         [
             ItemPut(("a",), "none", {}),
-            ItemPut(("a",), "two", {}, ["tea time", "", "ball game"]),
+            ItemPut(("a",), "two", {}, ["tea time", "ball game"]),
             ItemPut(("a",), "last", {}),
         ]
     )
@@ -118,6 +118,15 @@ def test_no_vector_is_taken_for_one(items, open_memory, file, other):
     file.write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
     other.import_lines(file)
     assert other.check() == []
+
+
+def test_a_vector_without_a_text_is_named_by_the_check(items):
+    items.put([ItemPut(("a",), "tea", {}, ["tea"])])
+    with items._store.writing():
+        items._store._connection.execute("UPDATE item SET parts = NULL")
+    assert items.check() == [
+        "1 items do not have the text that their parts say", "1 items without a text have vectors",
+    ]  # fmt: skip
 
 
 def test_of_one_whose_name_is_taken_nothing_is_imported(items, open_memory, file, tmp_path):
