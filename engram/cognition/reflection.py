@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import threading
 import uuid
+from contextvars import copy_context
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from engram.cognition.extraction import extract
@@ -170,6 +172,8 @@ class Reflection:
 class ReflectionThread(threading.Thread):
     """A reflection in the background, started; a daemon, so that it keeps no process alive.
 
+    It runs in the context of whoever starts it, as a task of asyncio does.
+
     Attributes:
         result: The run; None while it goes on, and when it failed.
     """
@@ -177,7 +181,7 @@ class ReflectionThread(threading.Thread):
     def __init__(self, reflect: Callable[[], ReflectionRun]) -> None:
         super().__init__(name="engram-reflection", daemon=True)
         self.result: ReflectionRun | None = None
-        self._reflect = reflect
+        self._reflect = partial(copy_context().run, reflect)
         self._error: BaseException | None = None
         self.start()
 

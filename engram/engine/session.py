@@ -118,7 +118,7 @@ class Session:
             self._store.flush()
             # Whoever was in the way of wiping has been waited for once.
             if self._erased_up_to() != self._wiped_up_to:
-                self.wipe()
+                self._wipe()
         self._store.close()
 
     def list_agents(self) -> list[str]:
@@ -292,6 +292,9 @@ class Session:
         Raises:
             Busy, StoreFull, Closed: The store cannot be read, or not be told of the result.
         """
+        return self._wipe()
+
+    def _wipe(self) -> bool:
         self._wiped_up_to = self._erased_up_to()
         # The store's part takes the mark away that says something was erased.
         return self._scrub() and self._store.wipe()
