@@ -141,7 +141,8 @@ class Session:
         """Return what is wrong with the file, an empty list when it is sound.
 
         Reads everything: SQLite's integrity check, references between rows, the full-text index,
-        the vectors and the change log against the episodes and facts, and the entity graph.
+        the vectors and the change log against the episodes and facts, and the entity graph. Where
+        a table or another part of the schema is missing, it says only that.
         """
         return self._store.check()
 
