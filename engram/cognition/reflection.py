@@ -11,7 +11,6 @@ import threading
 import uuid
 from contextvars import copy_context
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from engram.cognition.extraction import extract
@@ -181,14 +180,15 @@ class ReflectionThread(threading.Thread):
     def __init__(self, reflect: Callable[[], ReflectionRun]) -> None:
         super().__init__(name="engram-reflection", daemon=True)
         self.result: ReflectionRun | None = None
-        self._reflect = partial(copy_context().run, reflect)
+        self._reflect = reflect
+        self._context = copy_context()
         self._error: BaseException | None = None
         self.start()
 
     def run(self) -> None:
         """Reflect, and keep what comes of it."""
         try:
-            self.result = self._reflect()
+            self.result = self._context.run(self._reflect)
         except BaseException as error:  # noqa: BLE001 - join raises it, in the thread that asks
             self._error = error
 
