@@ -227,7 +227,7 @@ class Embeddings:
             (first, last, model.id),
         )
         while rows := list(islice(cursor, _BATCH)):
-            yield self._sound(rows, model.dim)
+            yield self._sound(rows, model.dim)[0]
 
     def of(self, episodes: NDArray[np.int64], model: StoredModel) -> VectorBatch:
         """Return the model's vectors of some episodes, given by ascending keys, int64[n].
@@ -241,7 +241,7 @@ class Embeddings:
                 " ON v.episode = k.value AND v.model = ?",
                 (apsw.carray(episodes), model.id),
             ).fetchall()
-        return self._sound(rows, model.dim)
+        return self._sound(rows, model.dim)[0]
 
     def fields(
         self, episodes: NDArray[np.int64], model: StoredModel
@@ -266,12 +266,7 @@ class Embeddings:
                 " ORDER BY v.episode, v.chunk",
                 (apsw.carray(episodes), model.id),
             ).fetchall()
-        sound = rows
-        if rows and sound_batch([row[:2] for row in rows], model.dim) is None:
-            # One by one, to tell which it is.
-            sound = [row for row in rows if sound_batch([row[:2]], model.dim) is not None]
-            self.damaged.update(row[0] for row in set(rows) - set(sound))
-        found = self._sound([row[:2] for row in sound], model.dim)
+        found, sound = self._sound(rows, model.dim)
         return found.episodes, np.array([row[2] for row in sound], dtype=np.int64), found.vectors
 
     def refuse_damage(self) -> None:
@@ -289,26 +284,36 @@ class Embeddings:
         if self.damaged:
             self.damaged -= {key for key in self.damaged if first <= key <= last}
 
-    def _sound(self, rows: list[Any], dim: int) -> VectorBatch:
-        """Turn rows into columns; in a damaged file a row can hold anything."""
-        if not rows:
-            none = np.empty((0, dim), dtype=np.float32)
-            return VectorBatch(np.empty(0, dtype=np.int64), none)
-        batch = sound_batch(rows, dim)
-        if batch is None:
-            # One by one, to tell which it is.
-            sound = [row for row in rows if sound_batch([row], dim) is not None]
-            self.damaged.update(key for key, _ in set(rows) - set(sound))
-            return self._sound(sound, dim)
+    def _sound(self, rows: list[Any], dim: int) -> tuple[VectorBatch, list[Any]]:
+        """Return rows as columns, see `sound_batch`, and those that are not damaged."""
+        batch, sound, damaged = sound_batch(rows, dim)
+        self.damaged |= damaged
         if (np.diff(batch.episodes) < 0).any():
             message = "the stored vectors are out of order"
             raise CorruptStore(message, "run `engram verify`, or restore a backup")
-        return batch
+        return batch, sound
 
 
-def sound_batch(rows: list[Any], dim: int) -> VectorBatch | None:
-    """Return rows `(key, vector)` as columns, None where one of them is damaged."""
-    keys, blobs = zip(*rows, strict=True)
+def sound_batch(rows: list[Any], dim: int) -> tuple[VectorBatch, list[Any], set[int]]:
+    """Turn rows `(key, vector, ...)` into columns; in a damaged file a row can hold anything.
+
+    Returns:
+        The columns of the rows that are not damaged, these rows, and the keys of the others.
+    """
+    if not rows:
+        none = np.empty((0, dim), dtype=np.float32)
+        return VectorBatch(np.empty(0, dtype=np.int64), none), rows, set()
+    batch = _batch(rows, dim)
+    if batch is not None:
+        return batch, rows, set()
+    # One by one, to tell which it is.
+    sound = [row for row in rows if _batch([row], dim) is not None]
+    return sound_batch(sound, dim)[0], sound, {row[0] for row in set(rows) - set(sound)}
+
+
+def _batch(rows: list[Any], dim: int) -> VectorBatch | None:
+    """Return rows as columns, None where one of them is damaged."""
+    keys, blobs = list(zip(*rows, strict=True))[:2]
     try:
         episodes = np.array(keys, dtype=np.int64)
         vectors = np.frombuffer(b"".join(blobs), dtype=STORED).reshape(len(rows), dim)
