@@ -315,11 +315,12 @@ class Store(StoreFile):
         Called outside any transaction.
         """
         with self.reading():
-            # FTS5's part of it trusts the structure that this connection read last, which others
-            # have rewritten since; any search reads it anew.
-            self.text.refresh()
-            self.fact_text.refresh()
-            problems = Consistency(self._connection, self.models, self.embeddings).problems()
+            consistency = Consistency(
+                self._connection, self.models, self.embeddings, (self.text, self.fact_text)
+            )
+            if missing := consistency.missing():
+                return missing
+            problems = consistency.problems()
         for text, memories in ((self.text, "episodes"), (self.fact_text, "facts")):
             try:
                 with self.writing():

@@ -197,14 +197,16 @@ def _strength(importance: float) -> Record | None:
 
 def _fact(row: Row) -> Record:
     shared, quarantined = row.flag("shared"), row.flag("quarantined")
+    begins, ends = row.time("valid_from"), row.optional_time("valid_to")
     return {
         "uid": row.id("id"),
         "agent": row.optional("agent_id"),
         "subject": row.text("subject"),
         "predicate": row.text("predicate"),
         "object": row.text("object"),
-        "valid_from": row.time("valid_from"),
-        "valid_to": row.optional_time("valid_to"),
+        "valid_from": begins,
+        # One that was superseded before it began never holds.
+        "valid_to": ends if ends is None else max(begins, ends),
         "recorded_at": row.time("recorded_at"),
         "superseded_at": row.optional_time("superseded_at"),
         "superseded_by": row.optional("superseded_by"),
