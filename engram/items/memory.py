@@ -141,9 +141,7 @@ class ItemMemory(Keeping):
             return items.page(owner, labels, now, last - first, first)
         return items.fetch(self._passing(labels, wanted, now)[::-1][first:last])
 
-    def _passing(
-        self, labels: tuple[str, ...], wanted: ValueTest, now: int
-    ) -> NDArray[np.int64]:
+    def _passing(self, labels: tuple[str, ...], wanted: ValueTest, now: int) -> NDArray[np.int64]:
         """Return the keys of the items that pass a filter, ascending."""
         decode = msgspec.json.Decoder().decode
         rows = self._store.items.values(self._owner(), labels, now, wanted.fragments)
