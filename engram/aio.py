@@ -217,6 +217,7 @@ class AsyncEngram:
     get_fact = _awaited(Engram.get_fact)
     facts = _awaited(Engram.facts)
     why = _awaited(Engram.why)
+    trust_of = _awaited(Engram.trust_of)
     timeline = _awaited(Engram.timeline)
     contradictions = _awaited(Engram.contradictions)
     forget_fact = _awaited(Engram.forget_fact)

@@ -579,3 +579,25 @@ def test_one_fact_by_its_id(open_memory):
     for uid in (private, "nothing"):
         with pytest.raises(NotFound):
             b.get_fact(uid)
+
+
+def test_the_trust_of_many_facts_is_what_why_says_of_each(open_memory):
+    a, b = open_memory("a"), open_memory("b")
+    page = a.observe("a web page says so", quarantined=True)
+    ids = [
+        a.assert_fact("Ivan", "lives_in", "Omsk", source=page, source_provenance="external"),
+        a.assert_fact("Ivan", "works_at", "Globex", source="his card", source_provenance="user"),
+        a.assert_fact("Ivan", "likes", "tea", quarantined=True),
+        *run(a, "Ivan likes chess"),
+    ]
+    private = a.assert_fact("Ivan", "earns", "much", shared=False)
+    told = {uid: (a.why(uid)["provenance"], a.why(uid)["quarantined"]) for uid in ids}
+    assert set(told.values()) == {
+        ("external", True), ("user", False), ("unknown", True), ("unknown", False)
+    }  # fmt: skip
+    assert b.trust_of([*ids, private, "nothing", ids[0]]) == told
+    assert a.trust_of(iter([private])) == {private: ("unknown", False)}
+    assert a.trust_of([]) == {}
+    for refused in ("nothing", [1]):
+        with pytest.raises(InvalidType):
+            a.trust_of(refused)

@@ -20,6 +20,7 @@ from engram.storage import FactSource, NewFact
 from engram.times import to_micros
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
     from engram.models import Fact
@@ -184,18 +185,38 @@ class FactMemory(Session):
         uid = arguments.text(fact_id, "fact_id")
         with self._store.reading():
             key, fact = self._fact(uid)
-            evidence = self._store.evidence.of(key)
+            model = self._store.evidence.model(key)
+            provenance, quarantined = self._store.evidence.trust([key])[key]
         return {
             "fact": f"{fact.subject} {fact.predicate} {fact.object}",
             "extracted_from": fact.derived_from,
             "extracted_by": fact.extracted_by,
             "confidence": fact.confidence,
-            "model": evidence.model,
-            "provenance": least_trusted(source.provenance for source in evidence.sources),
-            "quarantined": fact.quarantined or evidence.quarantined,
+            "model": model,
+            "provenance": provenance,
+            "quarantined": quarantined,
             "agent_id": fact.agent_id,
             "shared": fact.shared,
         }
+
+    def trust_of(self, fact_ids: Iterable[str]) -> dict[str, tuple[str, bool]]:
+        """Return how far many facts are to be trusted, read at one moment.
+
+        Args:
+            fact_ids: The ids.
+
+        Returns:
+            By id the `provenance` and the `quarantined` that `why` tells. An id of no fact, or of
+            another agent's private one, is left out.
+
+        Raises:
+            InvalidArgument, InvalidType: They are no ids.
+        """
+        wanted = arguments.names(fact_ids, "fact_ids")
+        with self._store.reading():
+            keys = self._store.evidence.keys(wanted, self._agent)
+            trust = self._store.evidence.trust(list(keys.values()))
+        return {uid: trust[key] for uid, key in keys.items()}
 
     def contradictions(self) -> list[tuple[Fact, Fact]]:
         """Return the pairs of active facts that cannot both hold.

@@ -52,6 +52,7 @@ OPERATIONS: Final = {
     "get_fact": _PLAIN,
     "facts": Operation(("limit",), fields("facts")),
     "why": _PLAIN,
+    "trust_of": Operation(describe=length("facts")),
     "timeline": Operation(describe=length("facts")),
     "contradictions": Operation(describe=length("contradictions")),
     "forget_fact": _PLAIN,

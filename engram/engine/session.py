@@ -121,7 +121,7 @@ class Session:
             self._store.flush()
             # Whoever was in the way of wiping has been waited for once.
             if self._erased_up_to() != self._wiped_up_to:
-                self.wipe()
+                self._wipe()
         self._store.close()
 
     def list_agents(self) -> list[str]:
@@ -144,7 +144,8 @@ class Session:
         """Return what is wrong with the file, an empty list when it is sound.
 
         Reads everything: SQLite's integrity check, references between rows, the full-text index,
-        the vectors and the change log against the episodes and facts, and the entity graph.
+        the vectors and the change log against the episodes and facts, and the entity graph. Where
+        a table or another part of the schema is missing, it says only that.
         """
         return self._store.check()
 
@@ -295,6 +296,9 @@ class Session:
         Raises:
             Busy, StoreFull, Closed: The store cannot be read, or not be told of the result.
         """
+        return self._wipe()
+
+    def _wipe(self) -> bool:
         self._wiped_up_to = self._erased_up_to()
         # The store's part takes the mark away that says something was erased.
         return self._scrub() and self._store.wipe()

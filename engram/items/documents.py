@@ -11,6 +11,7 @@ from engram import arguments
 from engram.errors import InvalidArgument, InvalidType
 from engram.items.filters import value_test
 from engram.items.memory import ItemMemory, item_of
+from engram.items.namespaces import checked_labels
 from engram.items.operations import DOCUMENTS
 from engram.storage import as_stored
 from engram.tracing import traced
@@ -68,7 +69,7 @@ class DocumentMemory(ItemMemory):
             ModelMissing, ModelMismatch: The query cannot be embedded as the texts were.
             Busy, Closed, CorruptStore: The store cannot be read.
         """
-        labels = arguments.names(prefix, "prefix")
+        labels = checked_labels(prefix, "prefix")
         wanted = value_test(filter) if filter else None
         last = arguments.integer(k, "k", 1, _MOST)
         now = self._now()
@@ -121,6 +122,7 @@ class DocumentMemory(ItemMemory):
 def _vector(query: object) -> NDArray[np.float32]:
     try:
         return np.asarray(query, dtype=np.float32)
-    except (TypeError, ValueError) as error:
-        message = f"query must be a text or a list of numbers, not {type(query).__name__}"
-        raise InvalidType(message) from error
+    except (TypeError, ValueError, OverflowError):
+        # From None: the errors quote what they cannot read.
+        message = "query must be a text or a list of numbers"
+        raise InvalidType(message) from None

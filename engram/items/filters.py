@@ -20,11 +20,16 @@ def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     """Return a comparison of two numbers or two texts; anything else does not compare."""
 
     def holds(value: Any, wanted: Any) -> bool:
-        numbers = isinstance(value, (int, float)) and isinstance(wanted, (int, float))
-        texts = isinstance(value, str) and isinstance(wanted, str)
-        return (numbers or texts) and compare(value, wanted)
+        return (
+            (_is_number(value) and _is_number(wanted))
+            or (isinstance(value, str) and isinstance(wanted, str))
+        ) and compare(value, wanted)
 
     return holds
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 _OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
@@ -55,8 +60,9 @@ def value_test(wanted: object, argument: str = "filter") -> ValueTest:
 
     Each member of the filter is met by the value's member of that name, None where it has none: an
     object of operators by all of them, another object by an object whose members meet its own, a
-    list by a list of as many that meet it one by one, and anything else by what equals it. Numbers
-    and texts are ordered among themselves; whatever else is compared is in no order.
+    list by a list of as many that meet it one by one, and anything else by what equals it as Python
+    has it: 1 equals 1.0 and true, 0 false. Numbers and texts are ordered among themselves; whatever
+    else is compared, true and false too, is in no order.
 
     Args:
         wanted: The filter.

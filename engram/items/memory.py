@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from engram.storage import StoredItem
 
 _MOST: Final = 2**31
-_KINDS: Final = ("prefix", "suffix")
 
 
 @traced(OPERATIONS, "items.")
@@ -41,8 +40,8 @@ class ItemMemory(Keeping):
     one before. An agent has its own namespaces, and so has nobody.
 
     An item with a lifetime is not there any more once that is over. It is erased by the next `put`
-    or `delete_many` of anybody, or by `sweep`; until then `Engram` and other faces find its
-    episode.
+    or `delete_many` of the same agent, or by `sweep`; until then `Engram` and other faces find its
+    episode. One without a text is no other face's to find, and takes no embedding model.
 
     Arguments are those of `Engram`. One instance may be used from many threads.
     """
@@ -239,7 +238,7 @@ class ItemMemory(Keeping):
         last = first + arguments.integer(limit, "limit", 0, _MOST)
         now = self._now()
         with self._store.reading():
-            texts = self._store.items.namespaces(self._owner(), (), now)
+            texts = self._store.items.namespaces(self._owner(), now)
         return listed([tuple(json.loads(text)) for text in texts], checked, depth)[first:last]
 
     def _prolong(self, found: Sequence[StoredItem]) -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from engram.storage.embeddings import VectorBatch, as_stored
     from engram.storage.episodes import NewEpisode, Origin
     from engram.storage.experiences import Outline, Use
-    from engram.storage.fact_records import Evidence, FactSource, NewFact
+    from engram.storage.fact_records import FactSource, NewFact
     from engram.storage.fact_search import FactColumns
     from engram.storage.feedback import RoutedSearch
     from engram.storage.filters import EpisodeFilter, FactFilter
@@ -46,7 +46,6 @@ __all__ = [
     "ColumnBatch",
     "Edges",
     "EpisodeFilter",
-    "Evidence",
     "FactColumns",
     "FactFilter",
     "FactSource",
@@ -96,7 +95,6 @@ _LAZY = {
     "Texts": "engram.storage.triplets",
     "Use": "engram.storage.experiences",
     "texts_of": "engram.storage.triplets",
-    "Evidence": "engram.storage.fact_records",
     "FactSource": "engram.storage.fact_records",
     "NewFact": "engram.storage.fact_records",
     "FactColumns": "engram.storage.fact_search",

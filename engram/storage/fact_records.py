@@ -61,21 +61,6 @@ class NewFact:
     quarantined: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What a fact rests on.
-
-    Attributes:
-        sources: Every source ever recorded, forgotten ones included.
-        model: The language model of the run that extracted it.
-        quarantined: A source that is still there is quarantined.
-    """
-
-    sources: tuple[FactSource, ...]
-    model: str | None
-    quarantined: bool
-
-
 def statement(subject: str, predicate: str, value: str) -> str:
     """Return a fact as one text: what of it is searched, and embedded."""
     return f"{subject} {predicate} {value}"

@@ -246,6 +246,7 @@ CALLS = {
     "search": lambda m, _: m.search("x"),
     "search_explained": lambda m, _: m.search_explained("x"),
     "timeline": lambda m, _: m.timeline("Ann"),
+    "trust_of": lambda m, _: m.trust_of(["x"]),
     "why": lambda m, _: m.why("x"),
     "wipe": lambda m, _: m.wipe(),
 }

@@ -118,6 +118,12 @@ class Spy:
     def why(self):
         return self.memory.why(self.some_id())
 
+    def trust_of(self):
+        ids = {self.some_id() for _ in range(3)}
+        told = self.memory.trust_of(ids)
+        assert told.keys() == {uid for uid in ids if can_be_read(self.memory, uid)}
+        return told
+
     def contradictions(self):
         return self.memory.contradictions()
 
@@ -171,6 +177,14 @@ class Spy:
 
 CHOICES = {"words", "query", "some_id", "filters", "keep"}
 CALLS = [name for name in vars(Spy) if name[0] != "_" and name not in CHOICES]
+
+
+def can_be_read(memory, uid) -> bool:
+    try:
+        memory.get_fact(uid)
+    except EngramError:
+        return False
+    return True
 
 
 def as_text(answer: object) -> str:
