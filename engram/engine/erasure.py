@@ -92,7 +92,7 @@ class Erasure(Session):
         """Rebuild the file so that it takes no more room than its contents.
 
         Erased text is gone before that (see `forget`); this gives its room back. The index is
-        brought up to date as by `maintain`. Other connections may be open and read on. Costs time,
+        brought up to date. Other connections may be open and read on. Costs time,
         and for as long as it runs memory, in the size of the store.
 
         Raises:
@@ -101,4 +101,4 @@ class Erasure(Session):
         """
         self._scrub()
         self._store.compact()
-        self.maintain()
+        self._maintain()
