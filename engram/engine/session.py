@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Self
@@ -17,7 +18,6 @@ from engram.times import to_micros, utc_now
 from engram.tracing import count_events, stage
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
@@ -50,6 +50,9 @@ class Session:
         memory_budget: int = DEFAULT_BUDGET,
         create: bool = True,
     ) -> None:
+        if not isinstance(path, (str, os.PathLike)):
+            message = f"path must be a str or an os.PathLike, not {type(path).__name__}"
+            raise InvalidType(message)
         if embedder is not None and embedder_model is not None:
             message = "embedder and embedder_model were both given"
             raise InvalidArgument(message, "pass one of them")

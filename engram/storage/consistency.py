@@ -18,6 +18,7 @@ from engram.storage.importance import UNDECAYED, Importance
 from engram.storage.observations import Observations
 from engram.storage.projects import Projects
 from engram.storage.schema import bring_up_to_date
+from engram.storage.standing import TEXTLESS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -160,18 +161,20 @@ class Consistency:
 
     def _vectors(self) -> Iterator[str]:
         model = self._models.current()
-        # Texts that wait to be embedded need neither.
-        bare = "e.id NOT IN (SELECT episode FROM unembedded)"
+        waits = "e.id IN (SELECT episode FROM unembedded)"
+        textless = f"e.id IN ({TEXTLESS})"
+        needs = f"NOT ({waits} OR {textless})"
         if model is None:
             if self._connection.execute(
-                f"SELECT EXISTS (SELECT 1 FROM episode AS e WHERE {bare})"  # noqa: S608
+                f"SELECT EXISTS (SELECT 1 FROM episode AS e WHERE {needs})"  # noqa: S608
             ).get:
                 yield "there are episodes and no embedding model"
             return
         with_vectors = "EXISTS (SELECT 1 FROM embedding WHERE episode = e.id AND model = ?)"
         for condition, problem in (
-            (f"{bare} AND NOT {with_vectors}", "episodes have no vectors of the store's model"),
-            (f"NOT {bare} AND {with_vectors}", "episodes wait to be embedded and have vectors"),
+            (f"{needs} AND NOT {with_vectors}", "episodes have no vectors of the store's model"),
+            (f"{waits} AND {with_vectors}", "episodes wait to be embedded and have vectors"),
+            (f"{textless} AND {with_vectors}", "items without a text have vectors"),
         ):
             if number := self._connection.execute(
                 f"SELECT count(*) FROM episode AS e WHERE {condition}",  # noqa: S608

@@ -15,6 +15,7 @@ import apsw
 import numpy as np
 
 from engram.errors import CorruptStore
+from engram.storage.standing import TEXTLESS
 from engram.storage.triplets import texts_of
 from engram.vectors import normalise
 
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 STORED: Final = np.dtype("<f2")
 """The numbers of a stored vector."""
 _BATCH = 8192
+_LACKS = (
+    "NOT EXISTS (SELECT 1 FROM embedding WHERE episode = e.id AND model = ?)"  # noqa: S608
+    f" AND e.id NOT IN ({TEXTLESS})"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +161,10 @@ class Embeddings:
     def missing(self, model: int, after: int, limit: int) -> list[tuple[int, Texts]]:
         """Return the first episodes after a key that lack the model's vectors, with their texts."""
         return self._with_texts(
-            "SELECT id AS episode, 0 AS turn FROM episode AS e WHERE id > ? AND NOT EXISTS"
-            " (SELECT 1 FROM embedding WHERE episode = e.id AND model = ?) ORDER BY id LIMIT ?",
-            after,
+            f"SELECT id AS episode, 0 AS turn FROM episode AS e WHERE {_LACKS} AND id > ?"  # noqa: S608
+            " ORDER BY id LIMIT ?",
             model,
+            after,
             limit,
         )
 
@@ -186,8 +191,7 @@ class Embeddings:
     def count_missing(self, model: int) -> int:
         """Return how many episodes lack the model's vectors."""
         count: int = self._connection.execute(
-            "SELECT count(*) FROM episode AS e WHERE NOT EXISTS"
-            " (SELECT 1 FROM embedding WHERE episode = e.id AND model = ?)",
+            f"SELECT count(*) FROM episode AS e WHERE {_LACKS}",  # noqa: S608
             (model,),
         ).get
         return count

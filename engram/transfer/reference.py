@@ -38,7 +38,12 @@ def to_document(reader: RecordReader, now: int) -> Document:
         now: The time, in microseconds.
     """
     # The format has no word for a memory that is there and not to be found.
-    available = (one for one in reader.read("episode") if _STANDING.isdisjoint(one))
+    textless = {one["episode"] for one in reader.read("item") if "parts" not in one}
+    available = (
+        one
+        for one in reader.read("episode")
+        if _STANDING.isdisjoint(one) and one["uid"] not in textless
+    )
     episodes = sorted(available, key=lambda record: record["occurred_at"])
     runs = [run["uid"] for run in reader.read("reflection")]
     facts = sorted(reader.read("fact"), key=lambda record: record["valid_from"])
