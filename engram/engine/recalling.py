@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 from engram import arguments
 from engram.embedding import embed_documents
 from engram.engine.episodes import EpisodeMemory
+from engram.engine.recall_query import recall_query
 from engram.errors import Busy, CannotOpen, InvalidArgument, StoreFull
 from engram.index import FactIndex
 from engram.retrieval import KINDS, FactQuery, recall_memories
@@ -105,7 +106,7 @@ class MemoryRecall(EpisodeMemory):
         allowed = arguments.allowed(self._scope(cross_agent), filters)
         at = self._now() if as_of is None else to_micros(as_of, "as_of")
         until = [one for one in (allowed.until, None if as_of is None else at) if one is not None]
-        asked = self._recall_query(
+        asked = recall_query(
             query,
             k,
             replace(allowed, until=min(until, default=None)),
