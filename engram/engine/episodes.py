@@ -240,7 +240,7 @@ class EpisodeMemory(Forgetting):
         self._recalled(asked.text, keys)
         return results
 
-    def _recalled(self, query: str, keys: list[int]) -> None:
+    def _recalled(self, query: str | None, keys: list[int]) -> None:
         """Go on with the index where that takes longer, and keep the recall for the access log."""
         if self._upkeep is not None:
             self._upkeep.start()
