@@ -211,6 +211,7 @@ class AsyncEngram:
     episodes = _awaited(Engram.episodes)
     count = _awaited(Engram.count)
     forget = _awaited(Engram.forget)
+    forget_many = _awaited(Engram.forget_many)
     forget_entity = _awaited(Engram.forget_entity)
     assert_fact = _awaited(Engram.assert_fact)
     get_fact = _awaited(Engram.get_fact)

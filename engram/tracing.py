@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, wraps
 from inspect import signature
@@ -39,6 +40,8 @@ _Value = str | bool | int | float
 _LIBRARY: Final = "opentelemetry.trace"
 _MODULES: Final = sys.modules
 _NOTHING: Final = nullcontext()
+_CALLED: Final = ContextVar[object]("_CALLED", default=None)
+"""What the call that is being recorded was made on."""
 _PREFIX: Final = "engram."
 _OPERATION: Final = "engram.operation"
 _ERROR: Final = "error.type"
@@ -101,6 +104,9 @@ def fields(*names: str) -> Callable[[Any], Mapping[str, _Value]]:
 def traced(operations: Mapping[str, Operation], prefix: str = "") -> Callable[[_C], _C]:
     """Return a class decorator that records calls of the class's methods.
 
+    Calls that one of these methods makes of others, on the same instance, are part of it: they are
+    not recorded.
+
     Args:
         operations: The methods, by name.
         prefix: What comes before a method's name in that of its span, after "engram.".
@@ -126,13 +132,18 @@ def _recorded(method: Callable[..., Any], name: str, operation: Operation) -> Ca
     def call(*args: Any, **kwargs: Any) -> Any:
         if _LIBRARY not in _MODULES or (telemetry := _telemetry()) is None:
             return method(*args, **kwargs)
+        if _CALLED.get() is args[0]:
+            return method(*args, **kwargs)
         with telemetry.span(_PREFIX + name) as span:
             begun = perf_counter()
+            outer = _CALLED.set(args[0])
             try:
                 result = method(*args, **kwargs)
             except BaseException as error:
                 telemetry.failed(span, name, perf_counter() - begun, error)
                 raise
+            finally:
+                _CALLED.reset(outer)
             seconds = perf_counter() - begun
             asked = {
                 attribute: kwargs.get(argument, args[at] if at < len(args) else default)

@@ -16,6 +16,7 @@ from stand_ins import Clock, WordEmbedder
 from engram import Engram, Episode, Fact
 from engram.errors import InvalidArgument, InvalidType, NotFound, ScopeError
 from engram.storage import FactSource, NewFact
+from engram.storage.fact_records import conflicts
 from engram.times import to_micros
 
 DAY = timedelta(days=1)

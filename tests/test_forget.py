@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from files import every_byte
 
-from engram.errors import InvalidType, NotFound
+from engram.errors import InvalidArgument, InvalidType, NotFound
 
 
 def test_a_forgotten_episode_is_in_no_answer(memory):
@@ -87,3 +87,49 @@ def test_a_recall_that_returned_nothing_else_is_not_logged(memory):
     logged = memory._store._connection.execute("SELECT count(*) FROM recall_log").get
     assert logged >= 50
     assert memory.check() == []
+
+
+class TestMany:
+    """`forget_many`: what is there, in one transaction."""
+
+    def test_what_is_not_there_is_passed_over(self, open_memory, tmp_path):
+        events = tmp_path / "events.ndjson"
+        ann, bob = open_memory("ann", events_path=events), open_memory("bob")
+        mine = [ann.observe(f"note {n}") for n in range(4)]
+        his = bob.observe("his")
+        assert ann.forget_many(iter([*mine[:3], mine[0], "none", his])) == 3
+        assert ann.forget_many(mine[:3]) == 0
+        assert ann.forget_many([]) == 0
+        assert [e.id for e in ann.episodes().episodes] == [mine[3]]
+        assert bob.get(his).content == "his"
+        said = [line for line in events.read_text("utf-8").splitlines() if "forgotten" in line]
+        assert [uid for line in said for uid in mine if uid in line] == mine[:3]
+        assert ann.check() == []
+
+    @pytest.mark.parametrize(
+        ("wrong", "error"),
+        [(5, InvalidType), (b"x", InvalidType), (None, InvalidType), ("\ud800", InvalidArgument)],
+    )
+    def test_one_refused_id_and_nothing_is_erased(self, memory, wrong, error):
+        uid = memory.observe("x")
+        with pytest.raises(error):
+            memory.forget_many([uid, wrong])
+        with pytest.raises(InvalidType):
+            memory.forget_many(uid)
+        assert memory.count() == 1
+
+    def test_a_failure_leaves_all(self, memory, monkeypatch):
+        ids = [memory.observe(f"note {n}") for n in range(5)]
+        remove = memory._store.episodes.remove
+
+        def fails(key: int) -> None:
+            if memory._store.episodes.key(ids[3], None) == key:
+                raise MemoryError
+            remove(key)
+
+        monkeypatch.setattr(memory._store.episodes, "remove", fails)
+        with pytest.raises(MemoryError):
+            memory.forget_many(ids)
+        monkeypatch.undo()
+        assert memory.count() == 5
+        assert memory.check() == []

@@ -125,10 +125,44 @@ def test_asyncio_has_each_span_once_and_inside_the_caller_s(telemetry):
 def test_a_reflection_in_the_background_has_a_span(telemetry, open_memory):
     memory = open_memory(llm=StubLLMAdapter())
     memory.observe("red")
-    memory.reflect_async().join()
+    with telemetry.tracers.get_tracer("app").start_as_current_span("request") as request:
+        memory.reflect_async().join()
     span = telemetry.only("engram.reflect")
     assert span.attributes["engram.episodes_processed"] == 1
-    assert telemetry.only("engram.decay").parent.span_id == span.context.span_id
+    assert span.parent.span_id == request.get_span_context().span_id
+
+
+def test_what_a_call_is_made_of_and_the_closing_are_no_calls(telemetry, path):
+    memory = Engram(path, embedder=WordEmbedder(), llm=StubLLMAdapter())
+    for text in ("red", "green", "blue"):
+        memory.observe(text)
+    memory.reflect(), memory.compress(max_episodes=1, importance_threshold=9.0)
+    memory.forget_entity("Ann"), memory.compact()
+    memory.forget(memory.observe("grey"))
+    memory.close()
+    with pytest.raises(EngramError):
+        memory.compact()
+    with DocumentMemory(path, embedder=WordEmbedder()) as items:
+        items.put([ItemPut(("a",), "b", {})]), items.get(("a",), "b"), items.namespaces()
+        items.delete_many([(("a",), "b")])
+    engine = ["reflect", "compress", "forget_entity", "compact", "observe", "forget", "compact"]
+    kept = ["items.put", "items.get", "items.namespaces", "items.delete_many"]
+    names = [f"engram.{name}" for name in ["observe"] * 3 + engine + kept]
+    assert [s.name for s in telemetry.spans if s.name not in STAGES] == names
+    assert telemetry.counted("engram.errors") == {("compact", "Closed"): 1}
+
+
+def test_a_call_on_another_instance_is_one(telemetry, memory):
+    class Asking(WordEmbedder):
+        def embed(self, texts):
+            memory.count()
+            return super().embed(texts)
+
+    with Engram(embedder=Asking()) as asking:
+        asking.observe("red")
+    inner, outer = telemetry.only("engram.count"), telemetry.only("engram.observe")
+    assert inner.parent is not None
+    assert telemetry.only("engram.embed").parent.span_id == outer.context.span_id
 
 
 def test_the_lines_of_the_jsonl_worker_have_spans(telemetry, path, tmp_path):

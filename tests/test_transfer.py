@@ -386,6 +386,17 @@ def test_successors_come_back_whatever_their_order(memory, importing):
     assert found == {"old": "new", "new": None, "lost": None}
 
 
+def test_a_fact_that_ended_before_it_began_never_holds(memory, importing):
+    """As one that the reference superseded before it was to begin."""
+    importing(
+        document(facts=[fact("f", valid_from="2019-01-01T00:00:00",
+                             valid_to="2018-01-01T00:00:00")])
+    )  # fmt: skip
+    [found] = memory.timeline("s")
+    assert found.valid_to == found.valid_from
+    assert memory.check() == []
+
+
 def test_exports_replace_their_file_at_once(memory, path, file, monkeypatch):
     memory.observe("x")
     path.chmod(0o600)

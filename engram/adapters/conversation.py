@@ -9,11 +9,10 @@ holds beside the text is in the episode's metadata, under a member of that frame
 from __future__ import annotations
 
 import heapq
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from engram import arguments
-from engram.errors import InvalidArgument, NotFound
+from engram.errors import InvalidArgument
 from engram.provenance import DEFAULT_PROVENANCE, TRUSTED_PROVENANCE
 
 if TYPE_CHECKING:
@@ -109,14 +108,8 @@ class Conversation:
                 return
 
     def erase(self) -> int:
-        """Erase its messages from the store, as by `Engram.forget`; return how many there were."""
-        erased = 0
-        for episode in self.messages():
-            # Another process may erase them too.
-            with suppress(NotFound):
-                self._memory.forget(episode.id)
-                erased += 1
-        return erased
+        """Erase its messages from the store in one transaction; return how many there were."""
+        return self._memory.forget_many(episode.id for episode in self.messages())
 
 
 def place(episode: Episode) -> tuple[datetime, str]:

@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Self
 
 from engram import arguments
-from engram.errors import InvalidArgument, InvalidType, MissingExtra
+from engram.errors import Closed, InvalidArgument, InvalidType, MissingExtra
 from engram.items import ItemMemory, ItemPut
 from engram.items.keeping import LONGEST
 
@@ -56,7 +57,8 @@ class EngramStore(BaseStore):
     Args:
         store: A path, ":memory:", or an `ItemMemory`, which stays the caller's to close.
         index: Which fields of a value are searched, as `{"fields": [...]}`; None is the whole
-            value, False is none unless a `put` names some. "dims" has to be the embedder's, where
+            value, and so are no fields, False is none unless a `put` names some. Blank texts are not
+            searched. "dims" has to be the embedder's, where
             it is given; "embed" is refused: the store has one embedder for every face, which
             `embedder` and `embedder_model` choose.
         ttl: LangGraph's settings for items that expire. What has expired is never returned,
@@ -85,20 +87,15 @@ class EngramStore(BaseStore):
         self._fields, dims = _indexed(index)
         self.ttl_config = _ttl(ttl)
         self._owned = not isinstance(store, ItemMemory)
-        if isinstance(store, ItemMemory):
-            if options:
-                message = "options were given, and a store that is open"
-                raise InvalidArgument(message, "pass them where it is opened")
-            self._items = store
-        else:
-            self._items = ItemMemory(store, **options)
+        _check_options(options, opens=self._owned)
+        self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="engram-store")
+        self._items = store if isinstance(store, ItemMemory) else ItemMemory(store, **options)
         try:
             if dims is not None:
                 self._items.check_dim(dims)
         except BaseException:
             self.close()
             raise
-        self._workers: ThreadPoolExecutor | None = None
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Do what LangGraph's operations say; see the class.
@@ -114,7 +111,7 @@ class EngramStore(BaseStore):
             InvalidArgument, InvalidType: An operation is refused; nothing is written.
             ModelMissing, ModelMismatch, Busy, StoreFull, Closed, CorruptStore: As for `ItemMemory`.
         """
-        listed = list(ops)
+        listed = _listed(ops)
         for op in listed:
             if not isinstance(op, (GetOp, SearchOp, PutOp, ListNamespacesOp)):
                 message = f"ops hold a {type(op).__name__}, which is no operation that is known"
@@ -140,10 +137,15 @@ class EngramStore(BaseStore):
             InvalidNamespaceError, InvalidArgument, InvalidType, ModelMissing, ModelMismatch, Busy,
                 StoreFull, Closed, CorruptStore: As for `batch`.
         """
-        if self._workers is None:
-            self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="engram-store")
+        listed = _listed(ops)
         loop, context = asyncio.get_running_loop(), copy_context()
-        return await loop.run_in_executor(self._workers, context.run, self.batch, list(ops))
+        try:
+            done = loop.run_in_executor(self._workers, context.run, self.batch, listed)
+        except RuntimeError as error:
+            # Threads that were told to end take nothing more.
+            message = "this EngramStore is closed"
+            raise Closed(message, "open a new one") from error
+        return await done
 
     def sweep_ttl(self) -> int:
         """Erase what has expired, and return how many items that were.
@@ -155,9 +157,7 @@ class EngramStore(BaseStore):
 
     def close(self) -> None:
         """Wait for what runs, and close the store if this opened it; twice is harmless."""
-        workers = getattr(self, "_workers", None)
-        if workers is not None:
-            workers.shutdown()
+        self._workers.shutdown()
         if self._owned:
             self._items.close()
 
@@ -183,12 +183,12 @@ class EngramStore(BaseStore):
         return ItemPut(tuple(op.namespace), op.key, op.value, self._texts(op), ttl)
 
     def _texts(self, op: PutOp) -> tuple[str, ...]:
-        """Return what of a value is searched, each text once."""
+        """Return what of a value is searched, each text once; nothing is found by a blank one."""
         if op.index is False:
             return ()
         paths = self._fields if op.index is None else _paths(op.index, "index")
         found = (text for path in paths for text in get_text_at_path(op.value, path))
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(text for text in found if text.strip()))
 
     def _read(self, op: Op) -> Result:
         if isinstance(op, GetOp):
@@ -224,6 +224,22 @@ def _members(one: Kept) -> dict[str, Any]:
     }
 
 
+def _check_options(options: Mapping[str, object], *, opens: bool) -> None:
+    if options and not opens:
+        message = "options were given, and a store that is open"
+        raise InvalidArgument(message, "pass them where it is opened")
+    if unknown := options.keys() - (signature(ItemMemory).parameters.keys() - {"path"}):
+        message = f"unexpected keyword argument {min(unknown)!r}"
+        raise InvalidType(message)
+
+
+def _listed(ops: object) -> list[Op]:
+    if not isinstance(ops, Iterable):
+        message = f"ops must be a list of operations, not {type(ops).__name__}"
+        raise InvalidType(message)
+    return list(ops)
+
+
 def _indexed(index: IndexConfig | bool | None) -> tuple[list[str | list[str]], int | None]:
     """Return the paths that are searched, and the dimension that is asked for.
 
@@ -248,7 +264,7 @@ def _indexed(index: IndexConfig | bool | None) -> tuple[list[str | list[str]], i
     dims = index.get("dims")
     fields = index.get("fields")
     return (
-        [_EVERYTHING] if fields is None else _paths(fields, "index['fields']"),
+        _paths(fields, "index['fields']") or [_EVERYTHING],
         None if dims is None else arguments.integer(dims, "index['dims']", 1, 2**31),
     )
 
@@ -272,6 +288,9 @@ def _ttl(given: TTLConfig | None) -> TTLConfig:
     known = {*config, "sweep_interval_minutes"}
     if given is None:
         return config
+    if not isinstance(given, Mapping):
+        message = f"ttl must be a mapping or None, not {type(given).__name__}"
+        raise InvalidType(message)
     if not given.keys() <= known:
         message = f"ttl must have no settings but {', '.join(sorted(known))}"
         raise InvalidArgument(message)

@@ -122,7 +122,7 @@ COMMANDS: Final = {
     ),
     "recall": (
         "recall:recall",
-        "Print the episodes of the store PATH that answer QUERY best.",
+        "Print the memories of the store PATH that answer QUERY best.",
     ),
     "reembed": (
         "reembed:reembed",

@@ -124,10 +124,8 @@ def recall(
             **filters,
         )
     if as_json:
-        asked: dict[str, object] = {"query": query, "k": count, "mode": mode, "as_of": latest}
+        asked = {"query": query, "k": count, "kind": kind, "mode": mode, "as_of": latest}
         scope = {"agent_id": agent_id, "cross_agent": cross_agent}
-        if kind != "episodic":
-            asked["kind"] = kind
         certificates = [hit.certificate for hit in results if isinstance(hit, SearchResult)]
         certificate = certificates[0] if certificates else None
         how = {"certificate": certificate and asdict(certificate)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import uuid
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -170,6 +171,8 @@ class Reflection:
 class ReflectionThread(threading.Thread):
     """A reflection in the background, started; a daemon, so that it keeps no process alive.
 
+    It runs in the context of whoever starts it, as a task of asyncio does.
+
     Attributes:
         result: The run; None while it goes on, and when it failed.
     """
@@ -178,13 +181,14 @@ class ReflectionThread(threading.Thread):
         super().__init__(name="engram-reflection", daemon=True)
         self.result: ReflectionRun | None = None
         self._reflect = reflect
+        self._context = copy_context()
         self._error: BaseException | None = None
         self.start()
 
     def run(self) -> None:
         """Reflect, and keep what comes of it."""
         try:
-            self.result = self._reflect()
+            self.result = self._context.run(self._reflect)
         except BaseException as error:  # noqa: BLE001 - join raises it, in the thread that asks
             self._error = error
 

@@ -56,7 +56,8 @@ class Cognition(Session):
         """Erase this agent's episodes whose importance is below a threshold; return their ids.
 
         Importance is computed anew, and age counts from the event or from its writing, whichever
-        is later: history that is written down today is not erased today.
+        is later: history that is written down today is not erased today. Items, documents of a
+        vector store among them, are left alone: they end by their lifetime or by being erased.
 
         Args:
             preview: Only say what would be erased.

@@ -218,14 +218,18 @@ class EpisodeMemory(Forgetting):
                 DeprecationWarning,
                 stacklevel=3,  # past what traces the call
             )
-        asked = self._asked_of_episodes(
+        asked = self._recall_query(
             query,
             k,
-            (mode, accuracy),
-            (depth, decay),
-            (vector_weight, fts_weight),
-            (candidate_limit, min_score),
             arguments.allowed(self._scope(cross_agent), filters, as_of),
+            mode=mode,
+            accuracy=accuracy,
+            depth=depth,
+            decay=decay,
+            vector_weight=vector_weight,
+            fts_weight=fts_weight,
+            candidate_limit=candidate_limit,
+            min_score=min_score,
         )
         return self._recall(asked)
 
@@ -245,36 +249,43 @@ class EpisodeMemory(Forgetting):
         if keys:
             self._store.note_recall(self._agent, query, self._now(), keys)
 
-    def _asked_of_episodes(
+    def _recall_query(
         self,
         query: str,
         k: int,
-        how: tuple[str, str],
-        spreading: tuple[int, float],
-        weights: tuple[float, float],
-        limits: tuple[int | None, float | None],
         allowed: EpisodeFilter,
+        *,
+        mode: str,
+        accuracy: str,
+        depth: int,
+        decay: float,
+        vector_weight: float,
+        fts_weight: float,
+        candidate_limit: int | None,
+        min_score: float | None,
     ) -> Query:
         """Return a recall's arguments, checked, without its vector; see `recall`."""
         text = arguments.query(query)
         count = arguments.integer(k, "k", 1, MAX_K)
-        mode, accuracy = how
-        if mode not in MODES:
-            message = f"mode must be one of {', '.join(MODES)}"
-            raise InvalidArgument(message)
-        if accuracy not in ACCURACIES:
-            message = f"accuracy must be one of {', '.join(ACCURACIES)}"
-            raise InvalidArgument(message)
-        shares = self._weights(*weights)
-        pool, floor = limits
-        if pool is not None:
-            pool = arguments.integer(pool, "candidate_limit", 1, 2**31)
-        if floor is not None:
-            floor = arguments.number(floor, "min_score")
-        hops = arguments.integer(spreading[0], "depth", 0, _DEPTH_MAX)
-        survives = arguments.number(spreading[1], "decay", 0.0, 1.0)
+        for name, value, known in (("mode", mode, MODES), ("accuracy", accuracy, ACCURACIES)):
+            if value not in known:
+                message = f"{name} must be one of {', '.join(known)}"
+                raise InvalidArgument(message)
+        meaning, words = self._weights(vector_weight, fts_weight)
+        pool, floor = candidate_limit, min_score
         return Query(
-            text, _NO_VECTOR, count, mode, accuracy, allowed, *shares, pool, floor, hops, survives
+            text=text,
+            vector=_NO_VECTOR,
+            k=count,
+            mode=mode,
+            accuracy=accuracy,
+            allowed=allowed,
+            vector_weight=meaning,
+            text_weight=words,
+            pool=None if pool is None else arguments.integer(pool, "candidate_limit", 1, 2**31),
+            min_score=None if floor is None else arguments.number(floor, "min_score"),
+            depth=arguments.integer(depth, "depth", 0, _DEPTH_MAX),
+            decay=arguments.number(decay, "decay", 0.0, 1.0),
         )
 
     @staticmethod

@@ -1,17 +1,46 @@
-"""Erasing what concerns a person, and shrinking the file."""
+"""Erasing many episodes, or what concerns a person, and shrinking the file."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from engram import arguments
-from engram.engine.session import Session
+from engram.engine.forgetting import Forgetting
 from engram.errors import InvalidArgument, NotFound
 from engram.models import ForgetResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _LONGEST = 200
 
 
-class Erasure(Session):
-    """The calls that erase."""
+class Erasure(Forgetting):
+    """The calls that erase many memories at once."""
+
+    def forget_many(self, episode_ids: Iterable[str]) -> int:
+        """Erase episodes as `forget` does, all or none, in one transaction.
+
+        Ids of no episode, or of another agent's, are passed over. Others cannot write meanwhile,
+        for about a second per 5,000 episodes.
+
+        Args:
+            episode_ids: Their public ids, in any order.
+
+        Returns:
+            How many of them there were.
+
+        Raises:
+            InvalidArgument, InvalidType: An id is refused; nothing is erased.
+            Busy, StoreFull, Closed: The store cannot be written; nothing is erased.
+        """
+        uids = dict.fromkeys(arguments.names(episode_ids, "episode_ids"))
+        with self._store.writing():
+            found = (self._store.episodes.key(uid, self._agent) for uid in uids)
+            keys = [key for key in found if key is not None]
+            erased = self._store.remove_episodes(keys, self._now()) if keys else []
+        self._forgotten(erased)
+        return len(keys)
 
     def forget_entity(self, name: str, *, content_sweep: bool = False) -> ForgetResult:
         """Erase all that is somebody's, in every agent's memory, whatever this instance's scope.
@@ -35,7 +64,8 @@ class Erasure(Session):
         Args:
             name: The name, or an alias of it.
             content_sweep: Erase too what only mentions a name: episodes with it as a word of their
-                text, metadata or paths, or as a tag; facts with it in subject, object or project;
+                text, metadata, paths, tags (a session's among them) or actors; facts with it in
+                subject, object or project;
                 experiences with it in their project, sources or times; session checkpoints, check
                 observations, entries of a memory's history, steps of consolidations and what a
                 trainer said with it as a word of any of their texts.

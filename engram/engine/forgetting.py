@@ -1,4 +1,4 @@
-"""Erasing one episode, whichever face it came in by."""
+"""Erasing episodes, whichever face they came in by."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from engram import arguments
 from engram.engine.session import Session
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from engram.errors import NotFound
 
 
 class Forgetting(Session):
-    """What the calls that erase an episode share."""
+    """What the calls that erase episodes share."""
 
     def _forget(self, memory_id: str, argument: str, missing: NotFound) -> None:
         """Erase an episode that this agent may see, with what rests on it.
@@ -28,4 +30,8 @@ class Forgetting(Session):
             if key is None:
                 raise missing
             erased = self._store.remove_episodes([key], self._now())
+        self._forgotten(erased)
+
+    def _forgotten(self, erased: Iterable[str]) -> None:
+        """Say of episodes, by their public ids, that they are erased."""
         self._emit("memory_forgotten", [{"memory_id": one, "kind": "episodic"} for one in erased])

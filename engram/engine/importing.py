@@ -125,11 +125,10 @@ class Importing(Session):
         """
         # Which episodes are experiences is said after all episodes; and two readings of a file at
         # once would lose their places in it.
-        lacking, sizes = _survey(read(), everything=taken is None)
+        lacking, sizes, vectors = _survey(read(), everything=taken is None)
         if not lacking:
-            return None, {}
+            return None, vectors
         embedder: Embedder | None = None
-        vectors: dict[str, _Vectors] = {}
         batch: dict[str, str] = {}
 
         def embed() -> None:
@@ -144,7 +143,8 @@ class Importing(Session):
                 vectors.update(_chunks(embedder, wanted, sizes))
 
         for kind, _, record in read():
-            if kind == "episode" and (taken is None or "vectors" not in record):
+            lacks = kind == "episode" and (taken is None or "vectors" not in record)
+            if lacks and record["uid"] not in vectors:
                 batch.setdefault(record["uid"], record["content"])
                 if len(batch) >= _BATCH:
                     embed()
@@ -170,8 +170,12 @@ class Importing(Session):
         return None if embedder is None else self._model_for_writing(embedder)
 
 
-def _survey(records: Iterable[Placed], *, everything: bool) -> tuple[bool, dict[str, _Sizes]]:
-    """Return whether an episode is to be embedded, and of what parts, by id, where it has some.
+def _survey(
+    records: Iterable[Placed], *, everything: bool
+) -> tuple[bool, dict[str, _Sizes], dict[str, _Vectors]]:
+    """Return whether an episode may lack vectors, and the parts, by id, of those that have some.
+
+    Last come the vectors of the episodes that get none: those of items without a text.
 
     Args:
         records: All records.
@@ -179,6 +183,7 @@ def _survey(records: Iterable[Placed], *, everything: bool) -> tuple[bool, dict[
     """
     lacking = False
     sizes: dict[str, _Sizes] = {}
+    none: dict[str, _Vectors] = {}
     for kind, _, record in records:
         if kind == "episode":
             lacking = lacking or everything or "vectors" not in record
@@ -186,7 +191,9 @@ def _survey(records: Iterable[Placed], *, everything: bool) -> tuple[bool, dict[
             sizes[record["episode"]] = (record["context_bytes"], record["action_bytes"]), None
         elif kind == "item" and "parts" in record:
             sizes[record["episode"]] = None, json.loads(record["parts"])
-    return lacking, sizes
+        elif kind == "item":
+            none[record["episode"]] = {"vectors": [], "fields": []}
+    return lacking, sizes, none
 
 
 def _chunks(

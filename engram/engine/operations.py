@@ -44,6 +44,7 @@ OPERATIONS: Final = {
     "episodes": Operation(("limit",), fields("episodes")),
     "count": _PLAIN,
     "forget": _PLAIN,
+    "forget_many": Operation(describe=lambda result: {"engram.episodes": result}),
     "forget_entity": Operation(
         ("content_sweep",), fields("episodes_deleted", "facts_deleted", "wiped")
     ),

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, Unpack
 from engram import arguments
 from engram.embedding import embed_documents
 from engram.engine.episodes import EpisodeMemory
-from engram.errors import Busy, InvalidArgument
+from engram.errors import Busy, CannotOpen, InvalidArgument, StoreFull
 from engram.index import FactIndex
-from engram.retrieval import KINDS, FactQuery, recall, recall_memories
+from engram.retrieval import KINDS, FactQuery, recall_memories
 from engram.storage import FactFilter
 from engram.times import to_micros
 
@@ -64,8 +64,8 @@ class MemoryRecall(EpisodeMemory):
         episodes before facts.
 
         The first call that may return a fact embeds it; of many new facts that takes a while.
-        Facts that could not get their vectors because somebody else was writing are found by their
-        words alone, and the next call tries again.
+        Facts whose vectors cannot be written, because somebody else is writing or the disk is full,
+        are found by their words alone in mode "hybrid", and the next call tries again.
 
         Args:
             query: As for `recall`.
@@ -97,25 +97,29 @@ class MemoryRecall(EpisodeMemory):
         if kind not in KINDS:
             message = f"kind must be one of {', '.join(KINDS)}"
             raise InvalidArgument(message)
-        allowed = arguments.allowed(self._scope(cross_agent), filters, as_of)
-        asked = self._asked_of_episodes(
+        allowed = arguments.allowed(self._scope(cross_agent), filters)
+        at = self._now() if as_of is None else to_micros(as_of, "as_of")
+        until = [one for one in (allowed.until, None if as_of is None else at) if one is not None]
+        asked = self._recall_query(
             query,
             k,
-            (mode, accuracy),
-            (depth, decay),
-            (vector_weight, fts_weight),
-            (candidate_limit, min_score),
-            allowed,
+            replace(allowed, until=min(until, default=None)),
+            mode=mode,
+            accuracy=accuracy,
+            depth=depth,
+            decay=decay,
+            vector_weight=vector_weight,
+            fts_weight=fts_weight,
+            candidate_limit=candidate_limit,
+            min_score=min_score,
         )
         if kind == "episodic":
             return [*self._recall(asked)]
-        at = self._now() if as_of is None else to_micros(as_of, "as_of")
-        until = None if filters.get("until") is None else arguments.allowed(None, filters).until
         wanted = FactFilter(
             self._agent,
             open=as_of is None,
             since=allowed.since,
-            until=until,
+            until=allowed.until,
             provenances=allowed.provenances,
             exclude_quarantined=allowed.exclude_quarantined,
             nothing=bool(allowed.tags or allowed.actors),
@@ -123,21 +127,15 @@ class MemoryRecall(EpisodeMemory):
         self._embed_facts(wanted, at)
         facts = FactQuery(wanted, at, self._agent, only=kind == "semantic")
         with self._searching(asked.text) as found:
-            results: list[SearchResult | FactResult] = []
-            keys: list[int] = []
-            if found is not None:
-                vector, index = found
-                results, keys = recall_memories(
-                    self._store,
-                    index,
-                    self._fact_index,
-                    self._adjacency,
-                    replace(asked, vector=vector),
-                    facts,
-                )
-            elif not facts.only:
-                # No model, so there is no fact to be found either.
-                results[:], keys = recall(self._store, None, self._adjacency, asked)
+            vector, index = found or (asked.vector, None)
+            results, keys = recall_memories(
+                self._store,
+                index,
+                self._fact_index,
+                self._adjacency,
+                replace(asked, vector=vector),
+                facts,
+            )
         self._recalled(asked.text, keys)
         return results
 
@@ -163,11 +161,11 @@ class MemoryRecall(EpisodeMemory):
             before = lacking
 
     def _embed_some(self, texts: list[tuple[int, str]], stored: StoredModel | None) -> bool:
-        """Embed facts and write their vectors; return whether nobody was in the way of that."""
+        """Embed facts and write their vectors; return whether that was possible."""
         embedder = self._the_embedder(stored)
         self._check_model(embedder, stored)
         vectors, counts = embed_documents(embedder, [text for _, text in texts])
-        with suppress(Busy), self._store.writing(wait=_PATIENCE):
+        with suppress(Busy, StoreFull, CannotOpen), self._store.writing(wait=_PATIENCE):
             current = self._store.model()
             if self._same_model(embedder, current):
                 model = self._model_key(embedder, current)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Self
@@ -17,7 +18,6 @@ from engram.times import to_micros, utc_now
 from engram.tracing import count_events, stage
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
@@ -50,6 +50,9 @@ class Session:
         memory_budget: int = DEFAULT_BUDGET,
         create: bool = True,
     ) -> None:
+        if not isinstance(path, (str, os.PathLike)):
+            message = f"path must be a str or an os.PathLike, not {type(path).__name__}"
+            raise InvalidType(message)
         if embedder is not None and embedder_model is not None:
             message = "embedder and embedder_model were both given"
             raise InvalidArgument(message, "pass one of them")
@@ -118,7 +121,7 @@ class Session:
             self._store.flush()
             # Whoever was in the way of wiping has been waited for once.
             if self._erased_up_to() != self._wiped_up_to:
-                self.wipe()
+                self._wipe()
         self._store.close()
 
     def list_agents(self) -> list[str]:
@@ -141,7 +144,8 @@ class Session:
         """Return what is wrong with the file, an empty list when it is sound.
 
         Reads everything: SQLite's integrity check, references between rows, the full-text index,
-        the vectors and the change log against the episodes and facts, and the entity graph.
+        the vectors and the change log against the episodes and facts, and the entity graph. Where
+        a table or another part of the schema is missing, it says only that.
         """
         return self._store.check()
 
@@ -292,6 +296,9 @@ class Session:
         Raises:
             Busy, StoreFull, Closed: The store cannot be read, or not be told of the result.
         """
+        return self._wipe()
+
+    def _wipe(self) -> bool:
         self._wiped_up_to = self._erased_up_to()
         # The store's part takes the mark away that says something was erased.
         return self._scrub() and self._store.wipe()

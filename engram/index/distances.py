@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from engram.index.episode_index import EpisodeIndex
     from engram.index.segment import Segment
+
+
+_ABOUT_ONE: Final = 1e-4
 
 
 class VectorSource(Protocol):
@@ -64,9 +67,19 @@ def true_distances(
 
 
 def _lengths(vectors: NDArray[np.float32], query: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Return the distance of each vector from the query, float64[n]."""
+    """Return the distance of each vector from the query, float64[n].
+
+    A zero vector, on either side, is near nothing: as far away as what is at a right angle.
+    """
     apart = vectors.astype(np.float64) - query
-    lengths: NDArray[np.float64] = np.sqrt(np.einsum("ij,ij->i", apart, apart))
+    squares = np.einsum("ij,ij->i", apart, apart)
+    if query.any():
+        # Only what is one away from the query can be zero.
+        around = np.flatnonzero(np.abs(squares - 1.0) < _ABOUT_ONE)
+        squares[around[~vectors[around].any(axis=1)]] = 2.0
+    else:
+        squares[:] = 2.0
+    lengths: NDArray[np.float64] = np.sqrt(squares)
     return lengths
 
 

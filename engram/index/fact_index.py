@@ -72,15 +72,15 @@ class FactIndex:
     """
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self.store = store
         self.model: StoredModel | None = None
         self._clear()
 
     def _clear(self) -> None:
         """Let go of everything; the next refresh begins anew."""
         self._covered = 0
-        self._sourced = False
-        self._columns = self._store.fact_search.columns(0, 0)
+        self._columns = self.store.fact_search.columns(0, 0)
+        self._sources = self.store.fact_search.sources(0, 0)
         self._chosen: dict[FactFilter, ChosenFacts] = {}
         self.phrases = PhraseRows()
         self.segments: list[Segment] = []
@@ -102,7 +102,7 @@ class FactIndex:
         Raises:
             CorruptStore: The store's rows are not what its change log says.
         """
-        last, model = self._store.last_change(), self._store.model()
+        last, model = self.store.last_change(), self.store.model()
         if last == self._covered and model == self.model:
             return
         try:
@@ -117,19 +117,20 @@ class FactIndex:
         self._covered = last
 
     def _replay(self) -> None:
-        changed, stale = set[int](), not self._covered
-        for op, first, last in self._store.changes_after(self._covered) if self._covered else ():
+        changed = set[int]()
+        for op, first, last in self.store.changes_after(self._covered) if self._covered else ():
             if op in ("assert", "supersede", "forget_fact"):
                 # Of those asserted now the first says as much as all.
                 changed.add(first)
-            # What facts came from tells how far they are trusted, and whether they show.
-            stale = stale or (self._sourced and op in ("forget", "lifecycle"))
+            elif op in ("forget", "lifecycle"):
+                # What facts came from tells how far they are trusted, and whether they show.
+                episodes, facts = self._sources.T
+                changed.update(facts[(first <= episodes) & (episodes <= last)].tolist())
             if op == "forget_fact":
                 self._forget(first, last)
-        if not stale and not changed:
+        if self._covered and not changed:
             return
-        self._read_columns([] if stale else sorted(changed))
-        self._sourced = self._store.fact_search.come_from_episodes()
+        self._read_columns(sorted(changed))
         self._chosen.clear()
         self._extend()
 
@@ -140,11 +141,14 @@ class FactIndex:
 
     def _read_columns(self, changed: list[int]) -> None:
         """Read the columns of some facts and of all newer ones; of no facts means of all."""
-        read, newest = self._store.fact_search.columns, self.tail.last
+        read, newest = self.store.fact_search.columns, self.tail.last
+        sources = self.store.fact_search.sources
         older = [key for key in changed if key <= newest]
         if not changed or len(older) > _REREAD_MOST:
-            self._columns = read()
+            self._columns, self._sources = read(), sources()
             return
+        # Those of an older fact only become fewer, and who is forgotten is not forgotten again.
+        self._sources = np.concatenate((self._sources, sources(newest + 1)))
         kept = self._columns.without(older)
         self._columns = kept.with_others([*(read(key, key) for key in older), read(newest + 1)])
 
@@ -186,14 +190,14 @@ class FactIndex:
         if self.model is None:
             none = np.empty((0, self._dim), dtype=np.float32)
             return VectorBatch(np.empty(0, dtype=np.int64), none)
-        return self._store.fact_search.of(keys, self.model)
+        return self.store.fact_search.of(keys, self.model)
 
     def vectors_of(self, keys: NDArray[np.int64]) -> VectorBatch:
         """Return the store's vectors of some facts, given by ascending keys, int64[n]."""
         return self._vectors(keys)
 
     def _segment(self, rows: slice) -> Segment:
-        batch, text = self._batch(rows), self._store.fact_text
+        batch, text = self._batch(rows), self.store.fact_text
         first, last = batch.keys[[0, -1]].tolist()
         return segments.from_store(
             [batch],
@@ -240,7 +244,7 @@ class FactIndex:
         if allowed.open:
             mask &= columns.open
         if allowed.agent is not None:
-            agent = self._store.agent(allowed.agent)
+            agent = self.store.agent(allowed.agent)
             mask &= columns.shared if agent is None else columns.shared | (columns.agents == agent)
         if allowed.since is not None:
             mask &= columns.begins >= allowed.since

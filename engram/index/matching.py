@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from engram.index.segment import Segment
     from engram.index.selection import Selection
     from engram.index.tail import Tail
-    from engram.storage import EpisodeFilter
+    from engram.storage import EpisodeFilter, FullText
 
     Ranking = tuple[NDArray[np.int64], NDArray[np.float64]]
     """Keys and scores, best first, as `TextIndex.search` returns them."""
@@ -31,14 +32,10 @@ def match(index: EpisodeIndex, query: str, allowed: EpisodeFilter, limit: int) -
     store = index.store
     if not index.segments:
         return store.text.search(query, allowed, limit)
-    terms = store.text.terms_of(query)
-    phrases = {at: term for at, term in enumerate(terms) if isinstance(term, Phrase)}
-
-    def occurrences(part: Segment | Tail) -> dict[int, words.Occurrences]:
-        return {at: index.phrases.of(store.text, part, phrase) for at, phrase in phrases.items()}
-
-    names = [term.text if isinstance(term, Phrase) else term for term in terms]
-    return _ranked(index, names, occurrences, allowed, limit)
+    names, phrases = _terms(store.text, query)
+    occurrences = partial(_occurrences, index, store.text, phrases)
+    parts = _parts(index, store.text, index.select(allowed), occurrences)
+    return _keyed(index, parts, [part.keys for part in index.parts], names, limit)
 
 
 def match_beginnings(
@@ -53,11 +50,12 @@ def match_beginnings(
     def occurrences(part: Segment | Tail) -> dict[int, words.Occurrences]:
         return {at: part.words.completions(one) for at, one in enumerate(beginnings)}
 
-    return _ranked(index, beginnings, occurrences, allowed, limit)
+    parts = _parts(index, text, index.select(allowed), occurrences)
+    return _keyed(index, parts, [part.keys for part in index.parts], beginnings, limit)
 
 
 def match_memories(
-    index: EpisodeIndex,
+    index: EpisodeIndex | None,
     facts: FactIndex,
     query: str,
     episodes: Sequence[Selection],
@@ -69,7 +67,7 @@ def match_memories(
     How rare a word is, and how long a text, shows over all episodes and facts.
 
     Args:
-        index: The index of the episodes.
+        index: The index of the episodes; None is of none.
         facts: The index of the facts.
         query: As for `match`.
         episodes: The rows of the first one's parts that may be found.
@@ -80,63 +78,66 @@ def match_memories(
         Keys, `FACT` added to those of facts, and scores; best first, ties in insertion order,
         episodes before facts.
     """
-    text = index.store.text
-    terms = text.terms_of(query)
-    phrases = {at: term for at, term in enumerate(terms) if isinstance(term, Phrase)}
-    ranked, keys = [], []
-    for source, own, selections, added in (
-        (index, text, episodes, 0),
-        (facts, index.store.fact_text, chosen, FACT),
-    ):
-        source.tail.read_words(own.bodies, own.tokenizer())
-        for part, one in zip(source.parts, selections, strict=True):
-            found = {at: source.phrases.of(own, part, phrase) for at, phrase in phrases.items()}
-            ranked.append(_part(part, one, found))
-            keys.append(part.keys + added)
-    names = [term.text if isinstance(term, Phrase) else term for term in terms]
+    store = facts.store
+    ranked: list[words.Part] = []
+    keys: list[NDArray[np.int64]] = []
+    names, phrases = _terms(store.fact_text, query)
+    if index is not None:
+        occurrences = partial(_occurrences, index, store.text, phrases)
+        ranked += _parts(index, store.text, episodes, occurrences)
+        keys += [part.keys for part in index.parts]
+    occurrences = partial(_occurrences, facts, store.fact_text, phrases)
+    ranked += _parts(facts, store.fact_text, chosen, occurrences)
+    keys += [part.keys + FACT for part in facts.parts]
     return _keyed(index, ranked, keys, names, limit)
 
 
-def _part(
-    part: Segment | Tail, one: Selection, occurrences: Mapping[int, words.Occurrences]
-) -> words.Part:
-    return words.Part(
-        words=part.words,
-        live=part.live,
-        allowed=one.mask if one.rows is None else one.rows,
-        documents=part.documents,
-        tokens=part.tokens,
-        occurrences=occurrences,
-    )
+def _terms(text: FullText, query: str) -> tuple[list[str], dict[int, Phrase]]:
+    """Return the terms of a query, and which of them are several words."""
+    terms = text.terms_of(query)
+    phrases = {at: term for at, term in enumerate(terms) if isinstance(term, Phrase)}
+    return [term.text if isinstance(term, Phrase) else term for term in terms], phrases
 
 
-def _ranked(
-    index: EpisodeIndex,
-    terms: Sequence[str],
+def _occurrences(
+    source: EpisodeIndex | FactIndex,
+    text: FullText,
+    phrases: Mapping[int, Phrase],
+    part: Segment | Tail,
+) -> dict[int, words.Occurrences]:
+    return {at: source.phrases.of(text, part, phrase) for at, phrase in phrases.items()}
+
+
+def _parts(
+    source: EpisodeIndex | FactIndex,
+    text: FullText,
+    selections: Sequence[Selection],
     occurrences: Callable[[Segment | Tail], Mapping[int, words.Occurrences]],
-    allowed: EpisodeFilter,
-    limit: int,
-) -> Ranking:
-    """Rank the rows of all parts; `occurrences` are those of terms that are not single ones."""
-    text = index.store.text
-    index.tail.read_words(text.bodies, text.tokenizer())
-    parts = index.parts
-    ranked = [
-        _part(part, one, occurrences(part))
-        for part, one in zip(parts, index.select(allowed), strict=True)
+) -> list[words.Part]:
+    """Return the parts of an index, with the rows of each that may be found, to be ranked."""
+    source.tail.read_words(text.bodies, text.tokenizer())
+    return [
+        words.Part(
+            words=part.words,
+            live=part.live,
+            allowed=one.mask if one.rows is None else one.rows,
+            documents=part.documents,
+            tokens=part.tokens,
+            occurrences=occurrences(part),
+        )
+        for part, one in zip(source.parts, selections, strict=True)
     ]
-    return _keyed(index, ranked, [part.keys for part in parts], terms, limit)
 
 
 def _keyed(
-    index: EpisodeIndex,
+    index: EpisodeIndex | None,
     ranked: Sequence[words.Part],
     part_keys: Sequence[NDArray[np.int64]],
     terms: Sequence[str],
     limit: int,
 ) -> Ranking:
     places, rows, scores = words.rank(ranked, terms, limit)
-    if index.frugal:
+    if index is not None and index.frugal:
         for segment in index.segments:
             segment.release_postings()
     keys = np.empty(len(rows), dtype=np.int64)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from engram import arguments
-from engram.errors import InvalidArgument
+from engram.errors import InvalidArgument, InvalidType
 from engram.items.filters import value_test
 from engram.items.memory import ItemMemory, item_of
+from engram.items.namespaces import checked_labels
 from engram.items.operations import DOCUMENTS
 from engram.storage import as_stored
 from engram.tracing import traced
@@ -68,21 +69,21 @@ class DocumentMemory(ItemMemory):
             ModelMissing, ModelMismatch: The query cannot be embedded as the texts were.
             Busy, Closed, CorruptStore: The store cannot be read.
         """
-        labels = arguments.names(prefix, "prefix")
-        passes = value_test(filter) if filter else None
+        labels = checked_labels(prefix, "prefix")
+        wanted = value_test(filter) if filter else None
         last = arguments.integer(k, "k", 1, _MOST)
         now = self._now()
         asked = (
             self._searching(arguments.query(query))
             if isinstance(query, str)
-            else self._searching_at(np.asarray(query, dtype=np.float32))
+            else self._searching_at(_vector(query))
         )
         with asked as near:
             if near is None:
                 return Nearby([], np.empty(0, np.float32), np.empty((0, 0), np.float32))
             found = [
                 (one, score)
-                for one, score in self._nearest(near, labels, passes, now, 0, last)
+                for one, score in self._nearest(near, labels, wanted, now, 0, last)
                 if score is not None
             ]
             keys = np.array([one.episode for one, _ in found], dtype=np.int64)
@@ -116,3 +117,12 @@ class DocumentMemory(ItemMemory):
         last = np.searchsorted(batch.episodes[order], keys, side="right") - 1
         vectors: NDArray[np.float32] = batch.vectors[order[last]]
         return vectors
+
+
+def _vector(query: object) -> NDArray[np.float32]:
+    try:
+        return np.asarray(query, dtype=np.float32)
+    except (TypeError, ValueError, OverflowError):
+        # From None: the errors quote what they cannot read.
+        message = "query must be a text or a list of numbers"
+        raise InvalidType(message) from None

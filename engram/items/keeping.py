@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from engram import arguments
-from engram.engine.session import Session
+from engram.engine.forgetting import Forgetting
 from engram.errors import InvalidArgument, InvalidType
 from engram.items.models import ItemPut
 from engram.items.namespaces import Name, checked_name
 from engram.storage import NewEpisode, NewItem, Origin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
 
 SOURCE_TYPE: Final = "item"
 """The source type of the episodes that items are."""
@@ -25,7 +28,7 @@ LONGEST: Final = 1000 * 366 * 86_400.0
 _SECOND: Final = 1_000_000
 
 
-class Keeping(Session):
+class Keeping(Forgetting):
     """The calls that write items."""
 
     def put(self, items: Iterable[ItemPut]) -> list[str]:
@@ -70,7 +73,7 @@ class Keeping(Session):
             new = _new_item(one, f"items[{at}]")
             places[new.namespace, new.key] = new
             ids.append((new.namespace, new.key))
-        gone = [checked_name(namespace, key) for namespace, key in deleted]
+        gone = {checked_name(namespace, key) for namespace, key in deleted}
         kept = list(places.values())
         if not kept:
             now = self._now()
@@ -78,14 +81,9 @@ class Keeping(Session):
                 erased = self._clear(gone, now)[0]
             self._forgotten(erased)
             return []
-        texts = [one.texts or ("",) for one in kept]
-        pieces = [len(one) for one in texts]
-        with self._storing([text for one in texts for text in one]) as (model, vectors, chunks):
+        with self._embedded(kept) as (model, vectors, counts):
             now = self._now()
             erased, since = self._clear([*gone, *places], now)
-            owners = np.repeat(np.arange(len(kept)), pieces)
-            counts = np.bincount(owners, chunks, len(kept)).astype(np.int64)
-            again = zip(kept, since[len(gone) :], strict=True)
             made = self._store.add_episodes(
                 [_episode(one, now) for one in kept],
                 vectors,
@@ -93,38 +91,64 @@ class Keeping(Session):
                 model=model,
                 agent=self._agent,
                 now=now,
-                items=[one._replace(created_at=first) for one, first in again],
+                items=[
+                    one._replace(created_at=None if name in gone else since.get(name))
+                    for name, one in places.items()
+                ],
             )
         self._forgotten(erased)
         self._emit("memory_written", ({"memory_id": uid, "kind": "episodic"} for uid in made))
         by_name = dict(zip(places, made, strict=True))
         return [by_name[name] for name in ids]
 
-    def _clear(self, names: Sequence[Name], now: int) -> tuple[list[str], list[int | None]]:
-        """Erase what has names, and what has expired, in a write transaction.
+    @contextmanager
+    def _embedded(
+        self, kept: Sequence[NewItem]
+    ) -> Iterator[tuple[int | None, NDArray[np.float32] | None, NDArray[np.int64] | None]]:
+        """Embed the texts of items and hold the transaction that stores them.
+
+        Yields the key of their model, the chunks' vectors and the chunks of each item; None for
+        all where there is no text, which takes no model.
+        """
+        texts = [text for one in kept for text in one.texts]
+        if not texts:
+            with self._store.writing():
+                yield None, None, None
+            return
+        with self._storing(texts) as (model, vectors, chunks):
+            owners = np.repeat(np.arange(len(kept)), [len(one.texts) for one in kept])
+            counts = np.bincount(owners, chunks, len(kept)).astype(np.int64)
+            yield model, vectors, counts
+
+    def _clear(self, names: Iterable[Name], now: int) -> tuple[list[str], dict[Name, int]]:
+        """Erase what has names, and what of the own has expired, in a write transaction.
 
         Returns:
-            The public ids of what is gone, and for each name since when it was taken.
+            The public ids of what is gone, and of each name since when it was taken.
         """
         store, owner = self._store, self._owner()
-        expired = store.items.expired(now)
+        expired = store.items.expired(owner, now)
         late = set(expired)
-        held = [store.items.held(owner, *name) for name in names]
+        held = {name: store.items.held(owner, *name) for name in names}
         # What has expired was not there any more: whatever takes its name is new.
-        taken = [None if one is None or one[0] in late else one for one in held]
-        keys = dict.fromkeys([*expired, *(one[0] for one in taken if one is not None)])
+        taken = {name: one for name, one in held.items() if one is not None and one[0] not in late}
+        keys = dict.fromkeys([*expired, *(key for key, _ in taken.values())])
         erased = store.remove_episodes(list(keys), now) if keys else []
-        return erased, [None if one is None else one[1] for one in taken]
+        return erased, {name: since for name, (_, since) in taken.items()}
 
     def sweep(self) -> int:
-        """Erase the items of everybody that have expired, and return how many episodes went.
+        """Erase the items that have expired, and return how many episodes went.
+
+        They are this agent's own; without an agent they are everybody's.
 
         Raises:
             Busy, StoreFull, Closed: The store cannot be written; nothing is erased.
         """
         now = self._now()
         with self._store.writing():
-            erased = self._clear((), now)[0]
+            owner = None if self._agent is None else self._owner()
+            keys = self._store.items.expired(owner, now)
+            erased = self._store.remove_episodes(keys, now) if keys else []
         self._forgotten(erased)
         return len(erased)
 
@@ -148,9 +172,6 @@ class Keeping(Session):
             return 0
         key = self._store.agent(self._agent)
         return -1 if key is None else key
-
-    def _forgotten(self, erased: Iterable[str]) -> None:
-        self._emit("memory_forgotten", ({"memory_id": uid, "kind": "episodic"} for uid in erased))
 
 
 def _new_item(one: ItemPut, where: str) -> NewItem:

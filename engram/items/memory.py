@@ -20,15 +20,15 @@ from engram.times import from_micros
 from engram.tracing import traced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from engram.index import EpisodeIndex
+    from engram.items.filters import ValueTest
     from engram.storage import StoredItem
 
 _MOST: Final = 2**31
-_KINDS: Final = ("prefix", "suffix")
 
 
 @traced(OPERATIONS, "items.")
@@ -40,8 +40,8 @@ class ItemMemory(Keeping):
     one before. An agent has its own namespaces, and so has nobody.
 
     An item with a lifetime is not there any more once that is over. It is erased by the next `put`
-    or `delete_many` of anybody, or by `sweep`; until then `Engram` and other faces find its
-    episode.
+    or `delete_many` of the same agent, or by `sweep`; until then `Engram` and other faces find its
+    episode. One without a text is no other face's to find, and takes no embedding model.
 
     Arguments are those of `Engram`. One instance may be used from many threads.
     """
@@ -109,17 +109,17 @@ class ItemMemory(Keeping):
         """
         labels = checked_labels(prefix, "prefix")
         text = None if query is None else arguments.query(query)
-        passes = value_test(filter) if filter else None
+        wanted = value_test(filter) if filter else None
         first = arguments.integer(offset, "offset", 0, _MOST)
         last = first + arguments.integer(limit, "limit", 0, _MOST)
         refresh = arguments.flag(prolong, "prolong")
         now = self._now()
         if text:
             with self._searching(text) as near:
-                found = self._nearest(near, labels, passes, now, first, last)
+                found = self._nearest(near, labels, wanted, now, first, last)
         else:
             with self._store.reading():
-                found = [(one, None) for one in self._latest(labels, passes, now, first, last)]
+                found = [(one, None) for one in self._latest(labels, wanted, now, first, last)]
         if self._upkeep is not None:
             self._upkeep.start()
         if refresh:
@@ -129,31 +129,30 @@ class ItemMemory(Keeping):
     def _latest(
         self,
         labels: tuple[str, ...],
-        passes: Callable[[object], bool] | None,
+        wanted: ValueTest | None,
         now: int,
         first: int,
         last: int,
     ) -> list[StoredItem]:
         """Return what was put last, in a transaction."""
         items, owner = self._store.items, self._owner()
-        if passes is None:
+        if wanted is None:
             return items.page(owner, labels, now, last - first, first)
-        return items.fetch(self._passing(labels, passes, now)[::-1][first:last])
+        return items.fetch(self._passing(labels, wanted, now)[::-1][first:last])
 
-    def _passing(
-        self, labels: tuple[str, ...], passes: Callable[[object], bool], now: int
-    ) -> NDArray[np.int64]:
+    def _passing(self, labels: tuple[str, ...], wanted: ValueTest, now: int) -> NDArray[np.int64]:
         """Return the keys of the items that pass a filter, ascending."""
         decode = msgspec.json.Decoder().decode
-        rows = self._store.items.values(self._owner(), labels, now)
-        keys = np.array([key for key, value in rows if passes(decode(value))], dtype=np.int64)
+        rows = self._store.items.values(self._owner(), labels, now, wanted.fragments)
+        passing = [key for key, value in rows if wanted.passes(decode(value))]
+        keys = np.array(passing, dtype=np.int64)
         return np.sort(keys)
 
     def _nearest(
         self,
         near: tuple[NDArray[np.float32], EpisodeIndex] | None,
         labels: tuple[str, ...],
-        passes: Callable[[object], bool] | None,
+        wanted: ValueTest | None,
         now: int,
         first: int,
         last: int,
@@ -161,7 +160,7 @@ class ItemMemory(Keeping):
         """Return the items nearest to a query, then those without a text, in a transaction."""
         items, owner = self._store.items, self._owner()
         searched = items.searched(owner, labels, now)
-        passing = None if passes is None else self._passing(labels, passes, now)
+        passing = None if wanted is None else self._passing(labels, wanted, now)
         if passing is not None:
             searched = np.intersect1d(searched, passing, assume_unique=True)
         keys, distances = np.empty(0, dtype=np.int64), np.empty(0)
@@ -239,7 +238,7 @@ class ItemMemory(Keeping):
         last = first + arguments.integer(limit, "limit", 0, _MOST)
         now = self._now()
         with self._store.reading():
-            texts = self._store.items.namespaces(self._owner(), (), now)
+            texts = self._store.items.namespaces(self._owner(), now)
         return listed([tuple(json.loads(text)) for text in texts], checked, depth)[first:last]
 
     def _prolong(self, found: Sequence[StoredItem]) -> None:

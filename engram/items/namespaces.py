@@ -14,7 +14,7 @@ Name = tuple[tuple[str, ...], str]
 """A namespace and a key."""
 
 MAX_NAME_BYTES: Final = 10_000
-"""Bytes of UTF-8 that a key may have, and the labels of a namespace together."""
+"""Bytes of UTF-8 that a key may have, and the labels of a namespace with one between any two."""
 
 ANY: Final = "*"
 """Stands for any one label in a condition."""
@@ -66,7 +66,7 @@ def checked_labels(namespace: object, argument: str) -> tuple[str, ...]:
         InvalidArgument, InvalidType: They are refused.
     """
     labels = arguments.names(namespace, argument)
-    _check_size("".join(labels), argument)
+    _check_size("/".join(labels), argument)
     return labels
 
 

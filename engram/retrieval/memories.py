@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from engram._native import blend
+from engram.arrays import distinct
 from engram.index import FACT, Selection, match_memories, nearest, nearest_facts, true_distances
 from engram.index.rows import HUB_ARCS
 from engram.models import FactResult, SearchResult
@@ -15,6 +16,8 @@ from engram.retrieval.recall import (
     SEEDS_PER_RESULT,
     Ranking,
     associated,
+    blended,
+    by_words,
     pool_of,
     refreshed,
 )
@@ -32,11 +35,9 @@ if TYPE_CHECKING:
 
     from engram.index import Adjacency, EpisodeIndex, FactIndex
     from engram.models import Certificate, Fact
-    from engram.retrieval.recall import Query
+    from engram.retrieval.recall import Query, Ranked
     from engram.retrieval.spreading import Activation
     from engram.storage import FactFilter, Store
-
-    _Near = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 KINDS: Final = ("any", "episodic", "semantic")
 
@@ -59,54 +60,64 @@ class FactQuery:
 
 
 class _Search:
-    """One query over both indexes, in the caller's transaction."""
+    """One query over both kinds, in the caller's transaction."""
 
-    def __init__(
-        self, store: Store, index: EpisodeIndex, facts: FactIndex, query: Query, asked: FactQuery
-    ) -> None:
-        self.store = store
-        self.index = index
+    def __init__(self, facts: FactIndex, query: Query, asked: FactQuery) -> None:
         self.facts = facts
         self.query = query
         self.only = asked.only
         self.chosen = facts.choose(asked.allowed, asked.at)
 
-    def near(self, k: int) -> tuple[_Near, Certificate | None]:
+    def near(self, index: EpisodeIndex, k: int) -> tuple[Ranked, Certificate | None]:
         """Return the `k` nearest of both, nearest first, ties in insertion order."""
         vector, accuracy = self.query.vector, self.query.accuracy
         keys, distances = nearest_facts(self.facts, vector, k, self.chosen.parts, accuracy)
         keys = keys + FACT
         if self.only:
             return (keys, distances), None
-        near = nearest(self.index, vector, k, self.query.allowed, accuracy)
+        near = nearest(index, vector, k, self.query.allowed, accuracy)
         keys = np.concatenate((near.episodes, keys))
         distances = np.concatenate((near.distances, distances))
         order = np.lexsort((keys, distances))[:k]
         return (keys[order], distances[order]), near.certificate
 
-    def matches(self, limit: int) -> _Near:
+    def matches(self, index: EpisodeIndex, limit: int) -> Ranked:
         """Return the best matches of both by their words."""
-        episodes = self.index.select(self.query.allowed)
+        episodes = index.select(self.query.allowed)
         if self.only:
             # They still tell how rare a word is.
             episodes = [Selection(0, np.empty(0, dtype=np.uint32)) for _ in episodes]
         return match_memories(
-            self.index, self.facts, self.query.text, episodes, self.chosen.parts, limit
+            index, self.facts, self.query.text, episodes, self.chosen.parts, limit
         )
 
-    def distances(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
+    def matches_without_index(self, limit: int) -> Ranked:
+        """Return the best matches of both where no episode is embedded: they have no index.
+
+        How rare a word is shows over each kind.
+        """
+        text = self.query.text
+        keys, scores = match_memories(None, self.facts, text, [], self.chosen.parts, limit)
+        if self.only:
+            return keys, scores
+        episodes, others = self.facts.store.text.search(text, self.query.allowed, limit)
+        keys, scores = np.concatenate((episodes, keys)), np.concatenate((others, scores))
+        order = np.lexsort((keys, -scores))[:limit]
+        return keys[order], scores[order]
+
+    def distances(self, index: EpisodeIndex, keys: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return how far some episodes and facts are from the query."""
         found = np.empty(len(keys))
         are_facts = keys >= FACT
         vector = self.query.vector
-        found[~are_facts] = true_distances(self.index, vector, keys[~are_facts])
+        found[~are_facts] = true_distances(index, vector, keys[~are_facts])
         found[are_facts] = true_distances(self.facts, vector, keys[are_facts] - FACT)
         return found
 
 
 def recall_memories(
     store: Store,
-    index: EpisodeIndex,
+    index: EpisodeIndex | None,
     facts: FactIndex,
     adjacency: Adjacency,
     query: Query,
@@ -120,60 +131,50 @@ def recall_memories(
 
     Args:
         store: The store.
-        index: The index of its episodes.
+        index: The index of its episodes; None while nothing is embedded.
         facts: The index of its facts.
         adjacency: Its entity graph.
         query: What is asked, and how.
         asked: What is asked of facts.
     """
-
-    def ranked() -> Ranking:
-        facts.refresh()
-        search = _Search(store, index, facts, query, asked)
-        if query.mode == "hybrid":
-            return _by_both(search)
-        if query.mode == "cosine":
-            (keys, distances), certificate = search.near(query.k)
-            return Ranking(keys, similarity(distances), distances, certificate)
-        return _by_association(search, adjacency)
-
     with stage("rank"):
-        ranking = refreshed(index, ranked)
+        facts.refresh()
+        search = _Search(facts, query, asked)
+        if index is None:
+            ranking = by_words(store, query, search.matches_without_index)
+        else:
+            ranking = refreshed(index, partial(_ranked, search, index, adjacency))
     store.embeddings.refuse_damage()
     with stage("read"):
         return _results(store, ranking, query.min_score, asked.agent)
 
 
-def _by_both(search: _Search) -> Ranking:
-    """Blend the nearest and the best-matching candidates, each side scaled to 0..1."""
-    query, pool = search.query, pool_of(search.query)
-    near, certificate = search.near(pool)
-    keys, scores = blend(
-        near[0],
-        similarity(near[1]),
-        *search.matches(pool),
-        query.vector_weight,
-        query.text_weight,
-        query.k,
-    )
-    known = dict(zip(near[0].tolist(), near[1].tolist(), strict=True))
-    others = [key for key in keys.tolist() if key not in known]
-    if others:
-        found = search.distances(np.array(others, dtype=np.int64))
-        known.update(zip(others, found.tolist(), strict=True))
-    distances = np.array([known[key] for key in keys.tolist()], dtype=np.float64)
-    return Ranking(keys, scores, distances, certificate)
+def _ranked(search: _Search, index: EpisodeIndex, adjacency: Adjacency) -> Ranking:
+    query = search.query
+    if query.mode == "hybrid":
+        return _by_both(search, index)
+    if query.mode == "cosine":
+        (keys, distances), certificate = search.near(index, query.k)
+        return Ranking(keys, similarity(distances), distances, certificate)
+    return _by_association(search, index, adjacency)
 
 
-def _by_association(search: _Search, adjacency: Adjacency) -> Ranking:
+def _by_both(search: _Search, index: EpisodeIndex) -> Ranking:
+    pool = pool_of(search.query)
+    near, certificate = search.near(index, pool)
+    distances = partial(search.distances, index)
+    return blended(search.query, near, search.matches(index, pool), distances, certificate)
+
+
+def _by_association(search: _Search, index: EpisodeIndex, adjacency: Adjacency) -> Ranking:
     """Rank by similarity and activation: a fact has that of its subject or its object."""
     query = search.query
-    near, activation = associated(search.index, adjacency, query)
+    near, activation = associated(index, adjacency, query)
     facts = _fact_associations(search, activation)
     if search.only:
         keys, scores, distances = facts
     else:
-        episodes = spreading(search.store, search.index, query.vector, near, activation, query.k)
+        episodes = spreading(search.facts.store, index, query.vector, near, activation, query.k)
         keys, scores, distances = (
             np.concatenate(both) for both in zip(episodes, facts, strict=True)
         )
@@ -190,25 +191,22 @@ def _fact_associations(
     The larger activation of its subject and its object counts, and how sure it is in the place of
     importance.
     """
-    query, store = search.query, search.store
+    query, facts = search.query, search.facts.store.fact_search
     seeds = SEEDS_PER_RESULT * query.k
     near, _ = nearest_facts(search.facts, query.vector, seeds, search.chosen.parts, query.accuracy)
-    received = dict.fromkeys(near.tolist(), 0.0)
     strongest = np.lexsort((activation.entities, -activation.of_entities))[:seeds]
-    for entity, energy in zip(
-        activation.entities[strongest].tolist(),
-        activation.of_entities[strongest].tolist(),
-        strict=True,
-    ):
-        for key in store.fact_search.about(entity, HUB_ARCS):
-            received[key] = max(received.get(key, 0.0), energy)
-    keys = np.array(sorted(received), dtype=np.int64)
-    keys = keys[np.isin(keys, search.chosen.keys)]
+    entities, reached = facts.about(
+        activation.entities[np.sort(strongest)], search.chosen.keys, HUB_ARCS
+    )
+    keys = distinct(np.concatenate((near, reached)))
+    received = np.zeros(len(keys))
+    energy = activation.of_entities[np.searchsorted(activation.entities, entities)]
+    np.maximum.at(received, np.searchsorted(keys, reached), energy)
     distances = true_distances(search.facts, query.vector, keys)
-    sure = store.fact_search.confidence(keys)
+    sure = facts.confidence(keys)
     scores = (
         SIMILARITY_SHARE * similarity(distances)
-        + ACTIVATION_SHARE * np.array([received[key] for key in keys.tolist()])
+        + ACTIVATION_SHARE * received
         + IMPORTANCE_SHARE * sure
     )
     return keys + FACT, scores, distances
@@ -218,7 +216,7 @@ def _results(
     store: Store, ranking: Ranking, min_score: float | None, agent: str | None
 ) -> tuple[list[SearchResult | FactResult], list[int]]:
     kept = ranking.above(min_score)
-    keys = ranking.episodes[:kept]
+    keys = ranking.keys[:kept]
     are_facts = keys >= FACT
     episodes = iter(store.episodes.fetch(keys[~are_facts]))
     facts = _facts(store, (keys[are_facts] - FACT).tolist(), agent)

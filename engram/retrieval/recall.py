@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from engram.retrieval.spreading import Activation
     from engram.storage import EpisodeFilter, Store
 
+    Ranked = tuple[NDArray[np.int64], NDArray[np.float64]]
+    """Keys, best first, and what they are ranked by."""
+
 _T = TypeVar("_T")
 
 MAX_K: Final = 4096
@@ -67,9 +70,9 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Episode keys, best first, with scores and distances in step."""
+    """Keys, best first, with scores and distances in step; see `FACT` for those of facts."""
 
-    episodes: NDArray[np.int64]
+    keys: NDArray[np.int64]
     scores: NDArray[np.float64]
     distances: NDArray[np.float64]
     certificate: Certificate | None
@@ -100,7 +103,8 @@ def recall(
     """
     with stage("rank"):
         if index is None:
-            ranking = _by_words(store, query)
+            search = partial(store.text.search, query.text, query.allowed)
+            ranking = by_words(store, query, search)
         else:
             ranking = refreshed(
                 index, lambda: _RANKINGS[query.mode](store, index, adjacency, query)
@@ -108,14 +112,14 @@ def recall(
     store.embeddings.refuse_damage()
     kept = ranking.above(query.min_score)
     with stage("read"):
-        episodes = store.episodes.fetch(ranking.episodes[:kept])
+        episodes = store.episodes.fetch(ranking.keys[:kept])
     results = [
         SearchResult(episode, score, distance, episode.importance_score, ranking.certificate)
         for episode, score, distance in zip(
             episodes, ranking.scores[:kept].tolist(), ranking.distances[:kept].tolist(), strict=True
         )
     ]
-    return results, ranking.episodes[:kept].tolist()
+    return results, ranking.keys[:kept].tolist()
 
 
 def refreshed(index: EpisodeIndex, work: Callable[[], _T]) -> _T:
@@ -146,41 +150,62 @@ def _by_meaning(_: Store, index: EpisodeIndex, __: Adjacency, query: Query) -> R
 
 
 def _by_both(_: Store, index: EpisodeIndex, __: Adjacency, query: Query) -> Ranking:
-    """Blend the nearest and the best-matching candidates, each side scaled to 0..1."""
     pool = pool_of(query)
     near = _near(index, query, pool)
-    matches, match_scores = index.match(query.text, query.allowed, pool)
-    episodes, scores = blend(
-        near.episodes,
-        similarity(near.distances),
-        matches,
-        match_scores,
+    matches = index.match(query.text, query.allowed, pool)
+    distances = partial(true_distances, index, query.vector)
+    return blended(query, (near.episodes, near.distances), matches, distances, near.certificate)
+
+
+def blended(
+    query: Query,
+    near: Ranked,
+    matches: Ranked,
+    distances: Callable[[NDArray[np.int64]], NDArray[np.float64]],
+    certificate: Certificate | None,
+) -> Ranking:
+    """Blend the nearest and the best-matching candidates, each side scaled to 0..1.
+
+    Args:
+        query: What is asked.
+        near: The nearest ones, int64[n], and their distances, float64[n].
+        matches: The best matches, int64[m], and their scores, float64[m].
+        distances: Returns how far others are.
+        certificate: How the nearest ones were found.
+    """
+    keys, scores = blend(
+        near[0],
+        similarity(near[1]),
+        *matches,
         query.vector_weight,
         query.text_weight,
         query.k,
     )
-    known = dict(zip(near.episodes.tolist(), near.distances.tolist(), strict=True))
-    others = [key for key in episodes.tolist() if key not in known]
+    known = dict(zip(near[0].tolist(), near[1].tolist(), strict=True))
+    others = [key for key in keys.tolist() if key not in known]
     if others:
-        keys = np.array(others, dtype=np.int64)
-        known.update(zip(others, true_distances(index, query.vector, keys).tolist(), strict=True))
-    distances = np.array([known[key] for key in episodes.tolist()], dtype=np.float64)
-    return Ranking(episodes, scores, distances, near.certificate)
+        found = distances(np.array(others, dtype=np.int64))
+        known.update(zip(others, found.tolist(), strict=True))
+    of_keys = np.array([known[key] for key in keys.tolist()], dtype=np.float64)
+    return Ranking(keys, scores, of_keys, certificate)
 
 
-def _by_words(store: Store, query: Query) -> Ranking:
-    """Rank by words alone where that is asked for and no episode is embedded yet."""
+def by_words(store: Store, query: Query, search: Callable[[int], Ranked]) -> Ranking:
+    """Rank by words alone where that is asked for and nothing is embedded yet.
+
+    Args:
+        store: The store, in a transaction.
+        query: What is asked.
+        search: Returns so many best matches and their scores.
+    """
     none = np.empty(0, dtype=np.int64), np.empty(0)
-    matches = none
-    if query.mode == "hybrid":
-        matches = store.text.search(query.text, query.allowed, query.k)
-    episodes, scores = blend(*none, *matches, query.vector_weight, query.text_weight, query.k)
+    matches = search(query.k) if query.mode == "hybrid" else none
     count = store.episodes.count(query.allowed)
     reason = f"{count} episodes match: none of them is embedded yet"
     certificate = Certificate(
         query.accuracy, "scan", exact=True, matching=count, considered=0, reason=reason
     )
-    return Ranking(episodes, scores, np.full(len(episodes), np.inf), certificate)
+    return blended(query, none, matches, lambda keys: np.full(len(keys), np.inf), certificate)
 
 
 def associated(

@@ -19,14 +19,16 @@ if TYPE_CHECKING:
     from engram.storage.connection import Connection
 
 _BATCH: Final = 8192
-_SOURCES: Final = (*PROVENANCES, UNKNOWN_PROVENANCE)
+SOURCES: Final = (*PROVENANCES, UNKNOWN_PROVENANCE)
+"""All provenances, most trusted first."""
+
 QUARANTINED: Final = 8
 """Added to an origin, which is the place of its provenance in a fixed order, below 8."""
 
-ORIGIN: Final = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(_SOURCES))
+ORIGIN: Final = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(SOURCES))
 """SQL: the cases of a provenance, each with its place in a fixed order, most trusted first."""
 
-UNKNOWN: Final = _SOURCES.index(UNKNOWN_PROVENANCE)
+UNKNOWN: Final = SOURCES.index(UNKNOWN_PROVENANCE)
 """Where it came from of what says nothing that is known: a damaged row."""
 
 
@@ -54,7 +56,7 @@ class ColumnBatch:
 def origins(provenances: tuple[str, ...], *, exclude_quarantined: bool) -> NDArray[np.bool_]:
     """Return which origins a filter allows, bool[2 * QUARANTINED]; no provenances allow all."""
     allowed = np.zeros(2 * QUARANTINED, dtype=np.bool_)
-    for place, name in enumerate(_SOURCES):
+    for place, name in enumerate(SOURCES):
         allowed[place] = not provenances or name in provenances
     if not exclude_quarantined:
         allowed[QUARANTINED:] = allowed[:QUARANTINED]

@@ -2,22 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from functools import cache
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 import apsw
+import numpy as np
 
+from engram.errors import CorruptStore
+from engram.storage.connection import MEMORY, Connection
+from engram.storage.embeddings import STORED
+from engram.storage.errors import named_errors
 from engram.storage.importance import UNDECAYED, Importance
 from engram.storage.observations import Observations
 from engram.storage.projects import Projects
+from engram.storage.schema import bring_up_to_date
+from engram.storage.standing import TEXTLESS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from engram.storage.connection import Connection
+    from engram.models import StoredModel
     from engram.storage.embedding_models import EmbeddingModels
     from engram.storage.embeddings import Embeddings
+    from engram.storage.full_text import FullText
 
 _EVERY_KEY = 2**63 - 1
+_VECTORS: Final = 4096
+"""Vectors that are looked at together."""
+_TOLERANCE: Final = 0.01
+"""Rounding to float16 moves a length of one by less than 0.001."""
+
+# What a schema is made of, but for the tables that FTS5 describes.
+_PARTS: Final = (
+    "SELECT type, name FROM sqlite_schema WHERE name NOT LIKE 'sqlite~_%' ESCAPE '~'"
+    " UNION SELECT 'column', concat(t.name, '.', c.name)"
+    " FROM sqlite_schema AS t, pragma_table_xinfo(t.name) AS c"
+    " WHERE t.type = 'table' AND t.sql NOT LIKE 'CREATE VIRTUAL %'"
+)
 
 # Each counts the rows that cannot be.
 _RULES = {
@@ -45,6 +68,7 @@ _RULES = {
     "facts have a successor and no time at which it took their place": (
         "SELECT count(*) FROM fact WHERE superseded_by IS NOT NULL AND superseded_at IS NULL"
     ),
+    "facts end before they begin": "SELECT count(*) FROM fact WHERE valid_to < valid_from",
     "facts are their own successor": "SELECT count(*) FROM fact WHERE superseded_by = id",
     "lifecycle changes are of memories that are gone": (
         "SELECT count(*) FROM lifecycle_change AS c"
@@ -78,25 +102,52 @@ class Consistency:
     """The check of a store; every method runs in the caller's transaction."""
 
     def __init__(
-        self, connection: Connection, models: EmbeddingModels, embeddings: Embeddings
+        self,
+        connection: Connection,
+        models: EmbeddingModels,
+        embeddings: Embeddings,
+        texts: Iterable[FullText],
     ) -> None:
         self._connection = connection
         self._models = models
         self._embeddings = embeddings
+        self._texts = texts
 
     def problems(self) -> list[str]:
-        """Return what is wrong, in words that quote no stored text; reads everything."""
+        """Return what is wrong, in words that quote no stored text; reads everything.
+
+        Nothing may be missing.
+        """
+        found: list[str] = []
+        for part in (
+            self._database,
+            self._rules,
+            self._vectors,
+            self._lengths,
+            self._importance,
+            lambda: self._changes("observe", "episode"),
+            lambda: self._changes("assert", "fact"),
+            self._ledger,
+        ):
+            found += _named(part)
+        return found
+
+    def missing(self) -> list[str]:
+        """Return which tables, columns, views, indexes and triggers are not there, in words."""
+        lost = _schema() - _parts(self._connection)
+        gone = {name for kind, name in lost if kind == "table"}
         return [
-            *self._database(),
-            *self._rules(),
-            *self._vectors(),
-            *self._importance(),
-            *self._changes("observe", "episode"),
-            *self._changes("assert", "fact"),
-            *self._ledger(),
+            f"the {kind} {name} is missing"
+            for kind, name in sorted(lost)
+            if kind != "column" or name.split(".")[0] not in gone
         ]
 
     def _database(self) -> Iterator[str]:
+        for text in self._texts:
+            # FTS5's part trusts the structure that this connection read last, which others have
+            # rewritten since; any search reads it anew, or finds what that part is going to say.
+            with suppress(apsw.Error):
+                text.refresh()
         for (text,) in self._connection.execute("PRAGMA integrity_check"):
             if text != "ok":
                 yield text
@@ -110,18 +161,20 @@ class Consistency:
 
     def _vectors(self) -> Iterator[str]:
         model = self._models.current()
-        # Texts that wait to be embedded need neither.
-        bare = "e.id NOT IN (SELECT episode FROM unembedded)"
+        waits = "e.id IN (SELECT episode FROM unembedded)"
+        textless = f"e.id IN ({TEXTLESS})"
+        needs = f"NOT ({waits} OR {textless})"
         if model is None:
             if self._connection.execute(
-                f"SELECT EXISTS (SELECT 1 FROM episode AS e WHERE {bare})"  # noqa: S608
+                f"SELECT EXISTS (SELECT 1 FROM episode AS e WHERE {needs})"  # noqa: S608
             ).get:
                 yield "there are episodes and no embedding model"
             return
         with_vectors = "EXISTS (SELECT 1 FROM embedding WHERE episode = e.id AND model = ?)"
         for condition, problem in (
-            (f"{bare} AND NOT {with_vectors}", "episodes have no vectors of the store's model"),
-            (f"NOT {bare} AND {with_vectors}", "episodes wait to be embedded and have vectors"),
+            (f"{needs} AND NOT {with_vectors}", "episodes have no vectors of the store's model"),
+            (f"{waits} AND {with_vectors}", "episodes wait to be embedded and have vectors"),
+            (f"{textless} AND {with_vectors}", "items without a text have vectors"),
         ):
             if number := self._connection.execute(
                 f"SELECT count(*) FROM episode AS e WHERE {condition}",  # noqa: S608
@@ -132,6 +185,31 @@ class Consistency:
             pass
         if number := len(self._embeddings.damaged):
             yield f"{number} episodes have a vector that is not finite or not of its model's size"
+
+    def _lengths(self) -> Iterator[str]:
+        model = self._models.current()
+        if model is None:
+            return
+        for table, of in (("embedding", "episodes"), ("fact_embedding", "facts")):
+            if number := self._not_unit(table, model):
+                yield f"{number} vectors of {of} do not have length one"
+
+    def _not_unit(self, table: str, model: StoredModel) -> int:
+        rows = self._connection.execute(
+            f"SELECT vector FROM {table} WHERE model = ? AND length(vector) = ?",  # noqa: S608
+            (model.id, model.dim * STORED.itemsize),
+        )
+        number = 0
+        while some := list(islice(rows, _VECTORS)):
+            vectors = np.frombuffer(b"".join(blob for (blob,) in some), STORED)
+            vectors = vectors.reshape(-1, model.dim).astype(np.float32)
+            lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+            wrong = ~(np.abs(lengths - 1.0) <= _TOLERANCE)
+            # An embedder that is no model of files may have nothing to say of a text.
+            if model.name in (None, model.fingerprint):
+                wrong &= lengths != 0.0
+            number += int(wrong.sum())
+        return number
 
     def _importance(self) -> Iterator[str]:
         number = 0
@@ -168,3 +246,29 @@ class Consistency:
             missing += not begins <= key <= covered
         if missing:
             yield f"{missing} rows of {table} are not in the change log"
+
+
+def _named(part: Callable[[], Iterator[str]]) -> list[str]:
+    """Return what a part of the check finds; what it stumbles over is one more thing."""
+    found: list[str] = []
+    try:
+        with named_errors():
+            found.extend(part())
+    except CorruptStore as error:
+        found.append(error.message)
+    return found
+
+
+def _parts(connection: Connection) -> set[tuple[str, str]]:
+    return set(connection.execute(_PARTS))
+
+
+@cache
+def _schema() -> set[tuple[str, str]]:
+    """Return what a new store is made of."""
+    fresh = Connection(MEMORY)
+    try:
+        bring_up_to_date(fresh, 0)
+        return _parts(fresh)
+    finally:
+        fresh.close()

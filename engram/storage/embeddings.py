@@ -15,6 +15,7 @@ import apsw
 import numpy as np
 
 from engram.errors import CorruptStore
+from engram.storage.standing import TEXTLESS
 from engram.storage.triplets import texts_of
 from engram.vectors import normalise
 
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 STORED: Final = np.dtype("<f2")
 """The numbers of a stored vector."""
 _BATCH = 8192
+_LACKS = (
+    "NOT EXISTS (SELECT 1 FROM embedding WHERE episode = e.id AND model = ?)"  # noqa: S608
+    f" AND e.id NOT IN ({TEXTLESS})"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +161,10 @@ class Embeddings:
     def missing(self, model: int, after: int, limit: int) -> list[tuple[int, Texts]]:
         """Return the first episodes after a key that lack the model's vectors, with their texts."""
         return self._with_texts(
-            "SELECT id AS episode, 0 AS turn FROM episode AS e WHERE id > ? AND NOT EXISTS"
-            " (SELECT 1 FROM embedding WHERE episode = e.id AND model = ?) ORDER BY id LIMIT ?",
-            after,
+            f"SELECT id AS episode, 0 AS turn FROM episode AS e WHERE {_LACKS} AND id > ?"  # noqa: S608
+            " ORDER BY id LIMIT ?",
             model,
+            after,
             limit,
         )
 
@@ -186,8 +191,7 @@ class Embeddings:
     def count_missing(self, model: int) -> int:
         """Return how many episodes lack the model's vectors."""
         count: int = self._connection.execute(
-            "SELECT count(*) FROM episode AS e WHERE NOT EXISTS"
-            " (SELECT 1 FROM embedding WHERE episode = e.id AND model = ?)",
+            f"SELECT count(*) FROM episode AS e WHERE {_LACKS}",  # noqa: S608
             (model,),
         ).get
         return count
@@ -227,7 +231,7 @@ class Embeddings:
             (first, last, model.id),
         )
         while rows := list(islice(cursor, _BATCH)):
-            yield self._sound(rows, model.dim)
+            yield self._sound(rows, model.dim)[0]
 
     def of(self, episodes: NDArray[np.int64], model: StoredModel) -> VectorBatch:
         """Return the model's vectors of some episodes, given by ascending keys, int64[n].
@@ -241,7 +245,7 @@ class Embeddings:
                 " ON v.episode = k.value AND v.model = ?",
                 (apsw.carray(episodes), model.id),
             ).fetchall()
-        return self._sound(rows, model.dim)
+        return self._sound(rows, model.dim)[0]
 
     def fields(
         self, episodes: NDArray[np.int64], model: StoredModel
@@ -266,12 +270,7 @@ class Embeddings:
                 " ORDER BY v.episode, v.chunk",
                 (apsw.carray(episodes), model.id),
             ).fetchall()
-        sound = rows
-        if rows and sound_batch([row[:2] for row in rows], model.dim) is None:
-            # One by one, to tell which it is.
-            sound = [row for row in rows if sound_batch([row[:2]], model.dim) is not None]
-            self.damaged.update(row[0] for row in set(rows) - set(sound))
-        found = self._sound([row[:2] for row in sound], model.dim)
+        found, sound = self._sound(rows, model.dim)
         return found.episodes, np.array([row[2] for row in sound], dtype=np.int64), found.vectors
 
     def refuse_damage(self) -> None:
@@ -289,26 +288,36 @@ class Embeddings:
         if self.damaged:
             self.damaged -= {key for key in self.damaged if first <= key <= last}
 
-    def _sound(self, rows: list[Any], dim: int) -> VectorBatch:
-        """Turn rows into columns; in a damaged file a row can hold anything."""
-        if not rows:
-            none = np.empty((0, dim), dtype=np.float32)
-            return VectorBatch(np.empty(0, dtype=np.int64), none)
-        batch = sound_batch(rows, dim)
-        if batch is None:
-            # One by one, to tell which it is.
-            sound = [row for row in rows if sound_batch([row], dim) is not None]
-            self.damaged.update(key for key, _ in set(rows) - set(sound))
-            return self._sound(sound, dim)
+    def _sound(self, rows: list[Any], dim: int) -> tuple[VectorBatch, list[Any]]:
+        """Return rows as columns, see `sound_batch`, and those that are not damaged."""
+        batch, sound, damaged = sound_batch(rows, dim)
+        self.damaged |= damaged
         if (np.diff(batch.episodes) < 0).any():
             message = "the stored vectors are out of order"
             raise CorruptStore(message, "run `engram verify`, or restore a backup")
-        return batch
+        return batch, sound
 
 
-def sound_batch(rows: list[Any], dim: int) -> VectorBatch | None:
-    """Return rows `(key, vector)` as columns, None where one of them is damaged."""
-    keys, blobs = zip(*rows, strict=True)
+def sound_batch(rows: list[Any], dim: int) -> tuple[VectorBatch, list[Any], set[int]]:
+    """Turn rows `(key, vector, ...)` into columns; in a damaged file a row can hold anything.
+
+    Returns:
+        The columns of the rows that are not damaged, these rows, and the keys of the others.
+    """
+    if not rows:
+        none = np.empty((0, dim), dtype=np.float32)
+        return VectorBatch(np.empty(0, dtype=np.int64), none), rows, set()
+    batch = _batch(rows, dim)
+    if batch is not None:
+        return batch, rows, set()
+    # One by one, to tell which it is.
+    sound = [row for row in rows if _batch([row], dim) is not None]
+    return sound_batch(sound, dim)[0], sound, {row[0] for row in set(rows) - set(sound)}
+
+
+def _batch(rows: list[Any], dim: int) -> VectorBatch | None:
+    """Return rows as columns, None where one of them is damaged."""
+    keys, blobs = list(zip(*rows, strict=True))[:2]
     try:
         episodes = np.array(keys, dtype=np.int64)
         vectors = np.frombuffer(b"".join(blobs), dtype=STORED).reshape(len(rows), dim)

@@ -13,7 +13,7 @@ from engram.models import Episode
 from engram.storage import uids
 from engram.storage.importance import IMPORTANCE, JOIN, Importance, from_stored
 from engram.storage.segment import search_text
-from engram.storage.standing import UNAVAILABLE
+from engram.storage.standing import HIDDEN, TEXTLESS, WITHDRAWN
 from engram.times import from_micros
 
 if TYPE_CHECKING:
@@ -172,12 +172,10 @@ class Episodes:
     def unavailable(self, after: int) -> NDArray[np.int64]:
         """Return the keys after one of all episodes that no filter lets through, ascending.
 
-        They are forgotten and not erased, inactive or invalidated.
+        They are forgotten and not erased, inactive or invalidated, or have no text.
         """
         rows = self._connection.execute(
-            f"SELECT e.id FROM episode AS e WHERE {UNAVAILABLE.format('e')} IS NOT NULL"  # noqa: S608
-            " AND e.id > ? ORDER BY e.id",
-            (after,),
+            f"{WITHDRAWN} AND u.id > ?1 UNION {TEXTLESS} AND n.episode > ?1 ORDER BY 1", (after,)
         ).fetchall()
         return np.array(rows, dtype=np.int64).reshape(-1)
 
@@ -218,7 +216,7 @@ class Episodes:
         if allowed.standing == "available":
             # Counting all, and then the few, takes indexes where a condition on each takes rows.
             conditions, bindings = allowed.other_conditions()
-            hidden = [*conditions, f"{UNAVAILABLE.format('e')} IS NOT NULL"]
+            hidden = [*conditions, f"e.id IN {HIDDEN}"]
             return self._count(conditions, bindings) - self._count(hidden, bindings)
         return self._count(*allowed.conditions())
 

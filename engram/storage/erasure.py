@@ -200,12 +200,11 @@ class EntityErasure:
 
     def _episodes(self, names: Sequence[str], *, sweep: bool) -> set[int]:
         """Return the episodes whose actors are named; with `sweep` those that mention a name."""
-        kinds = ["actor", "tag"] if sweep else ["actor"]
+        named = "mentions(n.name, :names)" if sweep else f"n.kind = 'actor' AND n.folded IN {_NAMED}"
         rows = self._connection.execute(
-            "SELECT l.episode FROM label AS n JOIN episode_label AS l ON l.label = n.id"  # noqa: S608
-            " WHERE n.kind IN (SELECT value FROM json_each(:kinds))"
-            f" AND folded(n.name) IN {_NAMED}",
-            {"names": json.dumps(names), "kinds": json.dumps(kinds)},
+            "SELECT l.episode FROM label AS n CROSS JOIN episode_label AS l ON l.label = n.id"  # noqa: S608
+            f" WHERE {named}",
+            {"names": json.dumps(names)},
         )
         episodes = {key for (key,) in rows}
         if sweep:

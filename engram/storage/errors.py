@@ -51,6 +51,8 @@ _ERRORS: dict[type[apsw.Error], tuple[type[EngramError], str, str]] = {
         "restore a backup; a copy of the file may still be readable in part",
     ),
 }
+# All statements are ours, and say what a sound store has: these are refused only in another.
+_DAMAGED = ("no such table", "no such column", "vtable constructor failed", "malformed JSON")
 
 
 @contextmanager
@@ -69,5 +71,8 @@ def named_errors() -> Iterator[None]:
         for kind, (named, message, hint) in _ERRORS.items():
             if isinstance(error, kind):
                 raise named(message, hint) from error
+        if str(error).startswith(_DAMAGED):
+            message = "the store lacks a part, or holds what it cannot"
+            raise CorruptStore(message, "run `engram verify`, or restore a backup") from error
         message = f"the store refused a statement ({type(error).__name__})"
         raise EngramError(message) from error

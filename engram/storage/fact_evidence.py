@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import apsw
 import numpy as np
 
-from engram.provenance import UNKNOWN_PROVENANCE, least_trusted
 from engram.storage import uids
+from engram.storage.columns import ORIGIN, SOURCES, UNKNOWN
 from engram.storage.facts import VISIBLE
+from engram.storage.standing import UNAVAILABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from engram.storage.connection import Connection
+
+FACT_SOURCES: Final = (
+    f"SELECT s.fact, max(coalesce(CASE s.provenance {ORIGIN} END, {UNKNOWN})) AS origin,"  # noqa: S608
+    " max(coalesce(e.quarantined, 0)) AS marked,"
+    f" min(iif(e.id IS NULL, NULL, {UNAVAILABLE.format('e')} IS NOT NULL)) AS hidden"
+    " FROM fact_source AS s LEFT JOIN episode AS e ON e.id = s.episode"
+    " WHERE s.fact {0} GROUP BY s.fact"
+)
+"""SQL of what some facts came from, to be joined as `b`.
+
+The place of the least trusted provenance in `SOURCES`, whether some source is quarantined, and
+whether all episodes that are left are unavailable.
+"""
+
+FACT_ORIGIN: Final = f"coalesce(b.origin, {UNKNOWN})"
+FACT_MARK: Final = "max(f.quarantined, coalesce(b.marked, 0))"
+"""SQL over `fact AS f` with `b`: whether it, or what it came from, is quarantined."""
 
 
 class FactEvidence:
@@ -45,20 +63,13 @@ class FactEvidence:
         if not keys:
             return {}
         rows = self._connection.execute(
-            "SELECT f.id, coalesce(s.provenance, :unknown),"
-            " max(f.quarantined, coalesce(e.quarantined, 0)) FROM carray(:keys) AS k"
-            " CROSS JOIN fact AS f ON f.id = k.value LEFT JOIN fact_source AS s ON s.fact = f.id"
-            " LEFT JOIN episode AS e ON e.id = s.episode",
-            {
-                "keys": apsw.carray(np.array(keys, dtype=np.int64)),
-                "unknown": UNKNOWN_PROVENANCE,
-            },
+            f"SELECT f.id, {FACT_ORIGIN}, {FACT_MARK} FROM carray(:keys) AS k"  # noqa: S608
+            " CROSS JOIN fact AS f ON f.id = k.value"
+            f" LEFT JOIN ({FACT_SOURCES.format('IN (SELECT value FROM carray(:keys))')}) AS b"
+            " ON b.fact = f.id",
+            {"keys": apsw.carray(np.array(keys, dtype=np.int64))},
         )
-        found: dict[int, tuple[str, bool]] = {}
-        for key, provenance, mark in rows:
-            before, marked = found.get(key, (provenance, False))
-            found[key] = least_trusted((before, provenance)), marked or bool(mark)
-        return found
+        return {key: (SOURCES[origin], bool(mark)) for key, origin, mark in rows}
 
     def model(self, key: int) -> str | None:
         """Return the language model of the run that extracted a fact."""

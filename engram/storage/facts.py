@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import apsw
 import numpy as np
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from engram.storage.full_text import FullText
     from engram.storage.projects import Projects
 
-_ALWAYS = 2**63 - 1
+ALWAYS: Final = 2**63 - 1
+"""When the time of a fact ends that has no end."""
 
 VISIBLE = "({0}.shared = 1 OR {0}.agent = (SELECT id FROM agent WHERE name = :agent))"
 # The subject under each of its names: aliases are what callers declared to be one entity.
@@ -181,7 +182,7 @@ class Facts:
             {
                 "subject": subject,
                 "as_of": as_of,
-                "known": _ALWAYS if known_at is None else known_at,
+                "known": ALWAYS if known_at is None else known_at,
             },
         )
         return [fact for _, fact in rows]
@@ -371,7 +372,7 @@ class Facts:
         rows = list(
             self._connection.execute(
                 f"{_SELECT} AND {condition} ORDER BY f.valid_from, f.id",
-                {"known": _ALWAYS, "agent": agent, **bindings},
+                {"known": ALWAYS, "agent": agent, **bindings},
             )
         )
         sources = self._sources([row[0] for row in rows])

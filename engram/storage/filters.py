@@ -37,8 +37,8 @@ class EpisodeFilter:
         memory_types: Types of experiences, of which the episode must be one; empty allows all
             episodes, those too that are no experience.
         project: The project that the episode must be an experience of, by equality.
-        standing: "available": neither forgotten nor inactive nor invalidated. "withheld": any of
-            these, or quarantined.
+        standing: "available": neither forgotten nor inactive nor invalidated, and with a text.
+            "withheld": any other, or quarantined.
     """
 
     agent: str | None = None

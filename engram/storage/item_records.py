@@ -43,15 +43,16 @@ class ItemRecords:
     def add(self, record: Record) -> bool:
         """Say of an episode of the import that it is an item; return whether that is new.
 
-        In a merge, what was there before is what it was, and a name that is taken stays taken.
+        In a merge, what was there before is what it was, and a name that is taken stays taken; of
+        an item without a text nothing is left then.
         """
         row = self._connection.execute(
-            "SELECT content, coalesce(agent, ?) FROM episode WHERE uid = ? AND id > ?",
+            "SELECT id, content, coalesce(agent, ?) FROM episode WHERE uid = ? AND id > ?",
             (NOBODY, uids.to_stored(record["episode"]), self._after),
         ).fetchone()
         if row is None:
             return False
-        content, owner = row
+        episode, content, owner = row
         parts = json.loads(record["parts"]) if "parts" in record else None
         said = "" if parts is None else "\n".join(text for _, text in pieces_of(content, parts))
         if said != content:
@@ -62,6 +63,8 @@ class ItemRecords:
         ).get:
             if not self._merge:
                 raise TakenError
+            if parts is None:
+                self._connection.execute("DELETE FROM episode WHERE id = ?", (episode,))
             return False
         self._insert("item", record, owner=owner)
         return True

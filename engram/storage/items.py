@@ -9,7 +9,7 @@ import apsw
 import numpy as np
 
 from engram.storage import uids
-from engram.storage.standing import HIDDEN, UNAVAILABLE
+from engram.storage.standing import TEXTLESS, UNAVAILABLE, WITHDRAWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -21,27 +21,21 @@ if TYPE_CHECKING:
 NOBODY: Final = 0
 """The owner of items that are no agent's."""
 
-UNSEARCHED: Final = "unsearched"
-"""The status of the episode of an item of which no text is searched: no search of any face shows
-an episode with a status of its own."""
-
 _COLUMNS = "i.episode, e.uid, i.namespace, i.key, i.value, i.created_at, i.updated_at, i.lifetime"
 # Its other end is where the namespace itself lies: after the last label come "," or "]".
 _BENEATH = "i.owner = :owner AND i.namespace BETWEEN :prefix AND :prefix || ']'"
 # What another face has hidden, and what has expired and was not swept yet. Both are few, and each
 # has an index of its own, so that nothing has to be looked up for all others.
-_WITHDRAWN = (
-    f"SELECT u.id FROM episode AS u WHERE {UNAVAILABLE.format('u')} IS NOT NULL"  # noqa: S608
-    " AND (u.status IS NOT '{status}'"
-    " OR coalesce(u.forgotten_at, u.invalidated_at) IS NOT NULL)"
-    " UNION ALL SELECT x.episode FROM item AS x WHERE x.expires_at <= :now"
-).format(status=UNSEARCHED)
-_THERE = f"i.episode NOT IN ({_WITHDRAWN})"
+_THERE = (
+    f"i.episode NOT IN ({WITHDRAWN} UNION ALL SELECT x.episode FROM item AS x"  # noqa: S608
+    " WHERE x.owner = :owner AND x.expires_at <= :now)"
+)
 
 
 class NewItem(NamedTuple):
     """An item on its way into the store; times in microseconds, everything checked.
 
+    The value is as `arguments.json_object` writes it, for fragments of that text are searched for.
     Without a `created_at` it is put for the first time.
     """
 
@@ -124,10 +118,6 @@ class Items:
                 for key, one in zip(episodes, new, strict=True)
             ],
         )
-        self._connection.executemany(
-            "UPDATE episode SET status = ? WHERE id = ?",
-            [(UNSEARCHED, key) for key, one in zip(episodes, new, strict=True) if not one.texts],
-        )
 
     def held(self, owner: int, namespace: Sequence[str], key: str) -> tuple[int, int] | None:
         """Return the key of the episode that a name is taken by, and when it was first put."""
@@ -142,7 +132,8 @@ class Items:
         """Return an item, None where there is none."""
         rows = self._connection.execute(
             f"SELECT {_COLUMNS} FROM item AS i JOIN episode AS e ON e.id = i.episode"  # noqa: S608
-            f" WHERE i.owner = :owner AND i.namespace = :namespace AND i.key = :key AND {_THERE}",
+            " WHERE i.owner = :owner AND i.namespace = :namespace AND i.key = :key"
+            f" AND {UNAVAILABLE.format('e')} IS NULL AND coalesce(i.expires_at > :now, TRUE)",
             {"owner": owner, "namespace": namespace_text(namespace), "key": key, "now": now},
         )
         return next(_read(rows), None)
@@ -164,7 +155,7 @@ class Items:
 
     def searched(self, owner: int, prefix: Sequence[str], now: int) -> NDArray[np.int64]:
         """Return those of them of which a text is searched, likewise."""
-        return self._keys(owner, prefix, now, f"i.episode NOT IN {HIDDEN}")
+        return self._keys(owner, prefix, now, f"i.episode NOT IN ({TEXTLESS} AND n.owner = :owner)")
 
     def _keys(
         self, owner: int, prefix: Sequence[str], now: int, condition: str
@@ -177,11 +168,22 @@ class Items:
         ).get
         return np.sort(np.array(json.loads(listed), dtype=np.int64))
 
-    def values(self, owner: int, prefix: Sequence[str], now: int) -> Iterator[tuple[int, str]]:
-        """Yield the key and the value of each of them, in any order."""
+    def values(
+        self, owner: int, prefix: Sequence[str], now: int, fragments: Sequence[str] = ()
+    ) -> Iterator[tuple[int, str]]:
+        """Yield the key and the value of each of them, in any order.
+
+        Args:
+            owner: Whose.
+            prefix: The labels.
+            now: The time.
+            fragments: Only values whose text has all of these; see `NewItem.value`.
+        """
+        held = {f"fragment{at}": one for at, one in enumerate(fragments)}
+        having = "".join(f" AND instr(i.value, :{name})" for name in held)
         return self._connection.execute(
-            f"SELECT i.episode, i.value FROM item AS i WHERE {_BENEATH} AND {_THERE}",  # noqa: S608
-            self._where(owner, prefix, now),
+            f"SELECT i.episode, i.value FROM item AS i WHERE {_BENEATH} AND {_THERE}{having}",  # noqa: S608
+            self._where(owner, prefix, now) | held,
         )
 
     def page(
@@ -198,11 +200,11 @@ class Items:
         )
         return list(_read(rows))
 
-    def namespaces(self, owner: int, prefix: Sequence[str], now: int) -> list[str]:
-        """Return the namespaces that have items and begin with some labels."""
+    def namespaces(self, owner: int, now: int) -> list[str]:
+        """Return the namespaces that have items."""
         rows = self._connection.execute(
-            f"SELECT DISTINCT i.namespace FROM item AS i WHERE {_BENEATH} AND {_THERE}",  # noqa: S608
-            self._where(owner, prefix, now),
+            f"SELECT DISTINCT i.namespace FROM item AS i WHERE i.owner = :owner AND {_THERE}",  # noqa: S608
+            {"owner": owner, "now": now},
         )
         return [namespace for (namespace,) in rows]
 
@@ -211,16 +213,22 @@ class Items:
         return {"owner": owner, "prefix": namespace_text(prefix)[:-1], "now": now}
 
     def prolong(self, episodes: Iterable[int], now: int) -> None:
-        """Let items that were just read live as long as after a write, if they still do."""
+        """Let items that were just read live as long as after a write, if they still do.
+
+        None of them lives shorter for it, also where the clock was set back.
+        """
         self._connection.executemany(
-            "UPDATE item SET expires_at = ?1 + lifetime WHERE episode = ?2 AND expires_at > ?1",
+            "UPDATE item SET expires_at = max(expires_at, ?1 + lifetime)"
+            " WHERE episode = ?2 AND expires_at > ?1",
             [(now, key) for key in episodes],
         )
 
-    def expired(self, now: int) -> list[int]:
-        """Return the keys of the episodes of all items that have expired."""
+    def expired(self, owner: int | None, now: int) -> list[int]:
+        """Return the keys of the episodes of an owner's items that have expired; None: of all."""
+        scope = "" if owner is None else "owner = :owner AND "
         rows = self._connection.execute(
-            "SELECT episode FROM item WHERE expires_at <= ? ORDER BY episode", (now,)
+            f"SELECT episode FROM item WHERE {scope}expires_at <= :now ORDER BY episode",  # noqa: S608
+            {"owner": owner, "now": now},
         )
         return [key for (key,) in rows]
 

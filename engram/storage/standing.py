@@ -8,11 +8,17 @@ UNAVAILABLE: Final = "coalesce({0}.forgotten_at, {0}.invalidated_at, nullif({0}.
 """SQL over a memory that is NULL while it is available; a partial index has it word for word."""
 
 # By key, so that indexes which cover all else still do: those who are not available are few.
-HIDDEN: Final = f"(SELECT u.id FROM episode AS u WHERE {UNAVAILABLE.format('u')} IS NOT NULL)"  # noqa: S608
+WITHDRAWN: Final = f"SELECT u.id FROM episode AS u WHERE {UNAVAILABLE.format('u')} IS NOT NULL"  # noqa: S608
 """SQL for the keys of the episodes that are not available."""
 
+TEXTLESS: Final = "SELECT n.episode FROM item AS n WHERE n.parts IS NULL"
+"""SQL for the keys of the episodes of items of which no text is searched: there is none to show."""
+
+HIDDEN: Final = f"({WITHDRAWN} UNION ALL {TEXTLESS})"
+"""SQL for the keys of the episodes that no search and no list shows."""
+
 AVAILABLE: Final = f"e.id NOT IN {HIDDEN}"
-"""SQL over `episode AS e`: whether it is neither forgotten nor inactive nor invalidated."""
+"""SQL over `episode AS e`: whether it has something to show, and nobody withdrew it."""
 
 INELIGIBLE: Final = f"({UNAVAILABLE} IS NOT NULL OR {{0}}.quarantined)"
 """SQL over an episode: whether nothing may show it unasked."""

@@ -183,7 +183,7 @@ class Store(StoreFile):
         Args:
             new: n episodes.
             vectors: float32[m, dim], unit length, the chunks of all episodes in order; None: there
-                is no way to make them, and the texts wait for one.
+                is no way to make them, and the texts wait for one, but for items without any.
             counts: int64[n], chunks of each episode; None without vectors.
             model: The model that made the vectors; None without vectors.
             agent: Who writes.
@@ -195,7 +195,8 @@ class Store(StoreFile):
         owner = self._agents.add(agent)
         keys, ids = self.episodes.add(new, owner, now)
         if vectors is None or counts is None or model is None:
-            self.embeddings.wait(keys)
+            bare = {key for key, one in zip(keys, items, strict=False) if not one.texts}
+            self.embeddings.wait([key for key in keys if key not in bare])
         else:
             self.embeddings.add(keys, vectors, counts, model, fields)
         if experiences:
@@ -314,11 +315,12 @@ class Store(StoreFile):
         Called outside any transaction.
         """
         with self.reading():
-            # FTS5's part of it trusts the structure that this connection read last, which others
-            # have rewritten since; any search reads it anew.
-            self.text.refresh()
-            self.fact_text.refresh()
-            problems = Consistency(self._connection, self.models, self.embeddings).problems()
+            consistency = Consistency(
+                self._connection, self.models, self.embeddings, (self.text, self.fact_text)
+            )
+            if missing := consistency.missing():
+                return missing
+            problems = consistency.problems()
         for text, memories in ((self.text, "episodes"), (self.fact_text, "facts")):
             try:
                 with self.writing():

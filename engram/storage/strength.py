@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 NEVER: Final = -(2**63)
 _IS_AVAILABLE = f"{UNAVAILABLE.format('e')} IS NULL"
+_IS_NO_ITEM = "NOT EXISTS (SELECT 1 FROM item WHERE episode = e.id)"
 # No episode has the key 0, and an array to bind cannot be empty.
 _NO_EPISODE = np.zeros(1, dtype=np.int64)
 # From this share of the episodes between two keys on, a scan of what lies between them is faster
@@ -121,14 +122,15 @@ class Strength:
     def known(self, episodes: NDArray[np.int64]) -> tuple[Traces, NDArray[np.int64]]:
         """Return the columns of the given episodes, and when each was written, int64[n].
 
-        Those that are gone or hidden are left out.
+        Those that are gone or hidden are left out, and so are items, which do not fade away.
 
         Args:
             episodes: int64[n], ascending.
         """
         rows = self._connection.execute(
             "SELECT e.id, e.salience, e.emotional_valence, e.occurred_at, e.recorded_at"  # noqa: S608
-            f" FROM carray(?) AS k CROSS JOIN episode AS e ON e.id = k.value AND {_IS_AVAILABLE}",
+            f" FROM carray(?) AS k CROSS JOIN episode AS e ON e.id = k.value AND {_IS_AVAILABLE}"
+            f" AND {_IS_NO_ITEM}",
             (apsw.carray(episodes),),
         ).fetchall()
         keys, salience, valence, happened, written = list(zip(*rows, strict=True)) or [()] * 5
@@ -222,7 +224,7 @@ class Strength:
             f" WHERE e.id {among} (SELECT value FROM carray(:keys)) AND {_IS_AVAILABLE}"
             " AND NOT EXISTS (SELECT 1 FROM episode_source WHERE episode = e.id)"
             " AND NOT EXISTS (SELECT 1 FROM experience WHERE episode = e.id)"
-            f" AND NOT EXISTS (SELECT 1 FROM item WHERE episode = e.id){scope}"
+            f" AND {_IS_NO_ITEM}{scope}"
             " ORDER BY e.agent, e.occurred_at, e.id",
             {"keys": apsw.carray(np.concatenate([_NO_EPISODE, *stored])), "agent": agent},
         )

@@ -56,7 +56,7 @@ def check_experience(record: Record, where: str) -> None:
 
 
 def check_item(record: Record, where: str) -> None:
-    """Check what a record says of an item, whose columns have their types.
+    """Check what a record says of an item, whose columns have their types, and write it as a put.
 
     Raises:
         InvalidArgument, InvalidType: No store could hold it.
@@ -67,7 +67,8 @@ def check_item(record: Record, where: str) -> None:
         message = f"{place} must be written without spaces, and nothing escaped without need"
         raise InvalidArgument(message)
     place = f"{where}.value"
-    arguments.json_object(members(parse(record["value"], place), place), place)
+    value = members(parse(record["value"], place), place)
+    record["value"] = arguments.json_object(value, place) or "{}"
     if "parts" in record:
         place = f"{where}.parts"
         sizes = items(parse(record["parts"], place), place)

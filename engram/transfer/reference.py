@@ -38,7 +38,12 @@ def to_document(reader: RecordReader, now: int) -> Document:
         now: The time, in microseconds.
     """
     # The format has no word for a memory that is there and not to be found.
-    available = (one for one in reader.read("episode") if _STANDING.isdisjoint(one))
+    textless = {one["episode"] for one in reader.read("item") if "parts" not in one}
+    available = (
+        one
+        for one in reader.read("episode")
+        if _STANDING.isdisjoint(one) and one["uid"] not in textless
+    )
     episodes = sorted(available, key=lambda record: record["occurred_at"])
     runs = [run["uid"] for run in reader.read("reflection")]
     facts = sorted(reader.read("fact"), key=lambda record: record["valid_from"])
@@ -192,14 +197,16 @@ def _strength(importance: float) -> Record | None:
 
 def _fact(row: Row) -> Record:
     shared, quarantined = row.flag("shared"), row.flag("quarantined")
+    begins, ends = row.time("valid_from"), row.optional_time("valid_to")
     return {
         "uid": row.id("id"),
         "agent": row.optional("agent_id"),
         "subject": row.text("subject"),
         "predicate": row.text("predicate"),
         "object": row.text("object"),
-        "valid_from": row.time("valid_from"),
-        "valid_to": row.optional_time("valid_to"),
+        "valid_from": begins,
+        # One that was superseded before it began never holds.
+        "valid_to": ends if ends is None else max(begins, ends),
         "recorded_at": row.time("recorded_at"),
         "superseded_at": row.optional_time("superseded_at"),
         "superseded_by": row.optional("superseded_by"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import ChatMessage as LangChainMessage
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock, ToolCallBlock
 
 from engram.adapters.langchain import EngramChatMessageHistory
@@ -32,6 +33,7 @@ def test_langchain_reads_what_llamaindex_wrote(memory, session):
         AIMessage("Well,", tool_calls=[ARGS]),
         AIMessage("", tool_calls=[ARGS]),
         ToolMessage("Rain.", tool_call_id="1"),
+        LangChainMessage(content="nobody asked", role="tool"),
         AIMessage("Yes."),
     ]
 

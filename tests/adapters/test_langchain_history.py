@@ -180,31 +180,7 @@ def test_the_list_is_the_callers_own(history):
     assert said(history) == ["a"]
 
 
-# Without a session: what belongs to none.
-
-
-def test_episodes_with_a_role_are_messages_when_another_face_wrote_them(memory, clock):
-    roles = ["human", "user", "ai", "assistant", "system", "unknown", "chat", "tool", "function"]
-    roles += ["chatbot", "model", "developer"]
-    for role in roles:
-        memory.observe(f"by {role}", tags=["note", role])
-        clock.advance(seconds=1)
-    memory.observe("no message", tags=["note"])
-    memory.observe("neither")
-    memory.observe("in two roles", tags=["assistant", "user"])
-    assert EngramChatMessageHistory(memory).messages == [
-        HumanMessage("by human"),
-        HumanMessage("by user"),
-        AIMessage("by ai"),
-        AIMessage("by assistant"),
-        SystemMessage("by system"),
-        ChatMessage(content="by unknown", role="unknown"),
-        ChatMessage(content="by chat", role="chat"),
-        AIMessage("by chatbot"),
-        AIMessage("by model"),
-        SystemMessage("by developer"),
-        AIMessage("in two roles"),
-    ]
+# What is no message.
 
 
 def test_a_note_of_a_session_that_is_no_message_is_none(memory, history):

@@ -134,11 +134,41 @@ def test_a_filter_that_can_be_read_once_filters_every_call(labelled):
         ({"filters": {"provenance": "nobody"}}, ValidationError),
         ({"filters": {"tags": "x"}}, InvalidType),
         ({"filters": {"colour": "red"}}, InvalidType),
+        ({"filter": {"tags": ["x"]}}, ValidationError),
     ],
 )
 def test_what_is_refused_is_refused_when_it_is_made(memory, options, error):
     with pytest.raises(error):
         EngramRetriever(engram=memory, **options)
+
+
+@pytest.mark.parametrize(
+    ("instead", "error", "said"),
+    [
+        ({"k": None}, InvalidArgument, "k is refused"),
+        ({"mode": "nearest"}, InvalidArgument, "mode is refused"),
+        ({"filters": {"provenance": "nobody"}}, InvalidArgument, "provenance must be"),
+        ({"filters": {"colour": "red"}}, InvalidType, "'colour'"),
+        ({"tags": ["x"]}, InvalidType, "unexpected keyword argument 'tags'"),
+        ({"exclude_quarantined": False}, InvalidType, "'exclude_quarantined'"),
+        ({"accuracy": "exact"}, InvalidType, "'accuracy'"),
+    ],
+)
+def test_what_a_call_passes_is_checked_as_attributes_are(labelled, instead, error, said):
+    retriever = EngramRetriever(engram=labelled, filters={"exclude_quarantined": True})
+    with pytest.raises(error, match=said) as refused:
+        retriever.invoke("tea", **instead)
+    assert "recall" not in str(refused.value)
+    with pytest.raises(error):
+        asyncio.run(retriever.ainvoke("tea", **instead))
+
+
+def test_what_a_call_passes_holds_for_that_call(labelled):
+    retriever = EngramRetriever(engram=labelled, filters={"exclude_quarantined": True}, k=5)
+    assert len(retriever.invoke("tea", filters=None, as_of=None)) == 3
+    assert len(retriever.invoke("tea")) == 2
+    with pytest.raises(ValidationError):
+        retriever.k = 0
 
 
 def test_the_memory_must_be_an_engram():
@@ -147,7 +177,7 @@ def test_the_memory_must_be_an_engram():
 
 
 def test_a_refused_call_is_an_error_of_engram(filled):
-    with pytest.raises(InvalidArgument, match="k must be"):
+    with pytest.raises(InvalidArgument, match="k is refused"):
         EngramRetriever(engram=filled).invoke("tea", k=0)
     filled.close()
     with pytest.raises(EngramError):

@@ -234,6 +234,13 @@ def test_any_unicode_and_empty_texts(open_store):
         (lambda s: s.add_texts(["x", "\ud800"]), InvalidArgument),
         (lambda s: s.add_texts(["x", 7]), InvalidType),
         (lambda s: s.add_texts(["x"], [{"f": object()}]), InvalidType),
+        (lambda s: s.add_texts(["x"], [5]), InvalidType),
+        (lambda s: s.add_texts(["x"], 5), InvalidType),
+        (lambda s: s.add_texts(["x"], ids=[5]), InvalidType),
+        (lambda s: s.add_texts(["x"], ids=5), InvalidType),
+        (lambda s: s.add_texts("xyz"), InvalidType),
+        (lambda s: s.similarity_search_by_vector(["x"]), InvalidType),
+        (lambda s: s.similarity_search_by_vector(None), InvalidArgument),
         (lambda s: s.add_texts(["x"], colour="red"), InvalidType),
         (lambda s: s.delete("abc"), InvalidType),
         (lambda s: s.similarity_search("x", k=0), InvalidArgument),
@@ -249,6 +256,37 @@ def test_what_is_refused_changes_nothing(store, call, error):
     with pytest.raises(error):
         call(store)
     assert set(ids(store.similarity_search("tea", k=9))) == set("abcde")
+
+
+def test_an_empty_id_is_an_id(store):
+    assert store.add_texts(["x", "y"], ids=["", None])[0] == ""
+    assert store.get_by_ids([""]) == [Document("x", id="")]
+
+
+def test_what_embeds_nothing_is_refused():
+    with pytest.raises(InvalidType, match="Embeddings"):
+        EngramVectorStore(":memory:", 5)
+    with pytest.raises(InvalidType, match="path"):
+        EngramVectorStore(5)
+
+
+class Zero(Words):
+    """Has no direction for "nothing"."""
+
+    def embed_query(self, text: str) -> list[float]:
+        return [0.0] * 32 if text == "nothing" else super().embed_query(text)
+
+
+def test_a_zero_vector_is_near_nothing(open_store):
+    store = open_store(embedding=Zero())
+    store.add_texts(["nothing", "green tea", "green stones in an old wall"])
+    found = store.similarity_search_with_score("green tea")
+    assert [d.page_content for d, _ in found] == ["green tea", "green stones in an old wall", "nothing"]
+    assert found[1][1] < 0.5
+    assert found[2][1] == pytest.approx(0.0, abs=1e-12)
+    assert [score for _, score in store.similarity_search_with_score("nothing")] == pytest.approx(
+        [0.0] * 3, abs=1e-12
+    )
 
 
 def test_from_texts_and_from_documents(path):

@@ -28,7 +28,7 @@ from stand_ins import Clock, WordEmbedder
 
 from engram import Engram
 from engram.adapters.langgraph import EngramStore
-from engram.errors import InvalidArgument, InvalidType
+from engram.errors import Closed, InvalidArgument, InvalidType
 from engram.items import ItemMemory
 
 
@@ -181,6 +181,10 @@ def test_fields_and_the_index_of_a_put(path, clock):
     with EngramStore(path, embedder=WordEmbedder(), index=False) as store:
         store.put(("b",), "k", {"text": "tea"})
         assert [one.score for one in store.search(("b",), query="tea")] == [None]
+    with EngramStore(path, embedder=WordEmbedder(), index={"fields": []}) as store:
+        store.put(("c",), "k", {"text": "tea"})
+        assert [one.score is None for one in store.search(("c",), query="tea")] == [False]
+        store.delete(("c",), "k")
     # The other faces find what is searched, and nothing else.
     with Engram(path, embedder=WordEmbedder()) as memory:
         assert sorted(r.episode.content for r in memory.recall("tea", 9)) == [
@@ -199,11 +203,35 @@ def test_fields_and_the_index_of_a_put(path, clock):
         ({"ttl": {"refresh_on_read": 1}}, InvalidType),
         ({"ttl": {"default_ttl": -1}}, InvalidArgument),
         ({"ttl": {"other": 1}}, InvalidArgument),
+        ({"ttl": 5}, InvalidType),
+        ({"colour": "red"}, InvalidType),
+        ({"store": 5}, InvalidType),
     ],
 )
 def test_settings_that_are_refused(path, options, error):
-    with pytest.raises(error):
-        EngramStore(path, embedder=WordEmbedder(), **options)
+    with pytest.raises(error) as refused:
+        EngramStore(**{"store": path, "embedder": WordEmbedder()} | options)
+    assert "__init__" not in str(refused.value)
+
+
+def test_operations_are_a_list(store):
+    with pytest.raises(InvalidType):
+        store.batch(None)
+    with pytest.raises(InvalidType):
+        asyncio.run(store.abatch(None))
+
+
+@pytest.mark.parametrize("opened", [True, False])
+def test_after_closing_no_thread_is_started(path, opened):
+    items = ItemMemory(path, embedder=WordEmbedder())
+    store = EngramStore(items) if opened else EngramStore(":memory:", embedder=WordEmbedder())
+    store.close()
+    before = threading.active_count()
+    for call in (store.aget(("a",), "k"), store.aput(("a",), "k", {}), store.abatch([])):
+        with pytest.raises(Closed):
+            asyncio.run(call)
+    assert threading.active_count() == before
+    items.close()
 
 
 def test_labels_that_langgraph_refuses(store):

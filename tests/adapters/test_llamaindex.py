@@ -218,6 +218,7 @@ def test_refused_messages_change_nothing(memory):
         ({"recall_from": "x"}, ValidationError),
         ({"session_id": ""}, InvalidArgument),
         ({"session_id": 7}, ValidationError),
+        ({"sesion_id": "a"}, ValidationError),
         ({"engram": 7}, InvalidType),
     ],
 )

@@ -50,6 +50,7 @@ COMMANDS = [
     "restore",
     "server",
     "set-status",
+    "stats",
     "timeline",
     "train",
     "verify",
@@ -124,7 +125,7 @@ def test_an_interrupt_exits_with_130(run, store, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Engram, "recall", interrupt)
+    monkeypatch.setattr(Engram, "recall_memories", interrupt)
     done = run("recall", store, "x")
     assert (done.code, done.out, done.err) == (130, "", "error: interrupted\n")
     assert run("recall", store, "x", "--json").error["code"] == "interrupted"

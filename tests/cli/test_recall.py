@@ -51,6 +51,7 @@ def test_json_has_the_question_and_the_hits(run, store):
     assert document == {
         "query": "ferry",
         "k": 1,
+        "kind": "episodic",
         "mode": "cosine",
         "as_of": "2026-01-01T12:00:00Z",
         "agent_id": "ana",

@@ -225,6 +225,7 @@ CALLS = {
     "forget_entity": lambda m, _: m.forget_entity("Ann"),
     "forget_evidence": lambda m, _: m.forget_evidence("evidence-x"),
     "forget_fact": lambda m, _: m.forget_fact("x"),
+    "forget_many": lambda m, _: m.forget_many(["x"]),
     "get": lambda m, _: m.get("x"),
     "get_fact": lambda m, _: m.get_fact("x"),
     "import_json": lambda m, folder: m.import_json(folder / "old.json"),

@@ -135,6 +135,9 @@ class Spy:
     def forget(self):
         return self.memory.forget(self.some_id())
 
+    def forget_many(self):
+        return self.memory.forget_many([self.some_id(), self.some_id()])
+
     def forget_fact(self):
         return self.memory.forget_fact(self.some_id())
 

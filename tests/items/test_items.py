@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
+from datetime import timedelta
 
 import numpy as np
 import pytest
 from files import every_byte
-from stand_ins import WordEmbedder
+from stand_ins import Clock, WordEmbedder
 
 from engram.errors import InvalidArgument, InvalidType
-from engram.items import ItemMemory, ItemPut
+from engram.items import DocumentMemory, ItemMemory, ItemPut
 
 
 @pytest.fixture
@@ -21,7 +22,8 @@ def open_items(path, clock):
         def opened(agent_id=None, **options):
             options.setdefault("embedder", WordEmbedder())
             where = options.pop("path", path)
-            return stack.enter_context(ItemMemory(where, agent_id=agent_id, clock=clock, **options))
+            options.setdefault("clock", clock)
+            return stack.enter_context(ItemMemory(where, agent_id=agent_id, **options))
 
         yield opened
 
@@ -64,6 +66,7 @@ def test_any_json_object_comes_back(items, value):
         (ItemPut(("a",), "\ud800", {}), InvalidArgument),
         (ItemPut(("a",), "k" * 10_001, {}), InvalidArgument),
         (ItemPut(("a" * 5000, "é" * 2501), "k", {}), InvalidArgument),
+        (ItemPut(("",) * 10_002, "k", {}), InvalidArgument),
         (ItemPut(("a",), "k", {}, "text"), InvalidType),
         (ItemPut(("a",), "k", {}, (), -1.0), InvalidArgument),
         ({"namespace": ("a",)}, InvalidType),
@@ -95,6 +98,15 @@ def test_of_two_puts_to_one_name_the_later_counts(items):
     assert [one.value for one in items.search()] == [{"n": 2}]
 
 
+def test_what_is_erased_and_put_at_once_is_new(items, clock):
+    items.put([ItemPut(("a",), "k", {"n": 1}), ItemPut(("a",), "other", {"n": 1})])
+    clock.advance(hours=1)
+    items.write([ItemPut(("a",), one, {"n": 2}) for one in ("k", "other")], [(("a",), "k")])
+    new, kept = items.get_many([(("a",), "k"), (("a",), "other")])
+    assert new.created_at == new.updated_at == clock.now
+    assert kept.created_at < kept.updated_at == clock.now
+
+
 def test_every_agent_has_namespaces_of_its_own(open_items):
     ann, bob, nobody = open_items("ann"), open_items("bob"), open_items()
     assert ann.get(("a",), "k") is None
@@ -122,6 +134,10 @@ def test_every_agent_has_namespaces_of_its_own(open_items):
         ({"list": [1]}, []),
         ({"none": None}, ["0", "1", "2", "3", "4"]),
         ({"none": {"$gt": 1}}, []),
+        ({"in": {"even": 1}}, ["0", "2", "4"]),
+        ({"n": True}, ["1"]),
+        ({"in": {"even": {"$gte": 0}}}, []),
+        ({"n": {"$gt": False}}, []),
         ({}, ["0", "1", "2", "3", "4"]),
     ],
 )
@@ -148,6 +164,30 @@ def test_filters(items, wanted, found):
 def test_an_unknown_operator_is_refused(items, wanted):
     with pytest.raises(InvalidArgument, match=r"none of \$eq"):
         items.search(filter=wanted)
+
+
+@pytest.mark.parametrize(
+    ("query", "error"),
+    [
+        (["secret-text", 1], InvalidType),
+        ([[1], [1, 2]], InvalidType),
+        ({"secret": 1}, InvalidType),
+        ([10**400] * 32, InvalidType),
+        (None, InvalidArgument),
+        ([1.0] * 3, InvalidArgument),
+        ([[1.0] * 32], InvalidArgument),
+        ([float("inf")] * 32, InvalidArgument),
+    ],
+)
+def test_a_vector_that_is_none_is_refused(path, query, error):
+    with DocumentMemory(path, embedder=WordEmbedder()) as documents:
+        documents.put([ItemPut(("a",), "k", {}, ["tea"])])
+        with pytest.raises(error) as refused:
+            documents.nearby((), query, 1)
+        assert "secret" not in str(refused.value)
+        assert refused.value.__cause__ is None
+        with pytest.raises(InvalidArgument):
+            documents.nearby(("a" * 10_001,), "tea", 1)
 
 
 def test_a_filter_never_costs_answers(items):
@@ -225,6 +265,26 @@ def test_a_lifetime_ends_on_read_and_is_swept_by_the_next_write(items, open_memo
     assert (items.sweep(), items.sweep()) == (1, 0)
     assert memory.count() == 1
     assert items.check() == []
+
+
+def test_a_wrong_clock_sweeps_nobody_elses(open_items, clock, tmp_path):
+    """Nor does the event of an erasure have another agent's name."""
+    ann, nobody = open_items("ann"), open_items()
+    late = Clock(clock.now + timedelta(days=400))
+    log = tmp_path / "events"
+    bob = open_items("bob", clock=late, events_path=log)
+    for memory in (ann, nobody):
+        memory.put([ItemPut(("a",), "k", {}, ["tea"], 60)])
+    bob.put([ItemPut(("a",), "k", {}, ["tea"], 60)])
+    late.advance(seconds=60)
+    bob.delete_many([(("a",), "other")])
+    bob.put([ItemPut(("b",), "k", {})])
+    assert [keys(one.search()) for one in (ann, nobody, bob)] == [["k"], ["k"], ["k"]]
+    assert bob.sweep() == 0
+    assert log.read_text(encoding="utf-8").count("memory_forgotten") == 1
+    clock.advance(seconds=60)
+    assert [keys(one.search()) for one in (ann, nobody)] == [[], []]
+    assert nobody.sweep() == 2
 
 
 def test_what_takes_the_name_of_an_expired_item_is_new(items, clock):

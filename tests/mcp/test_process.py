@@ -316,7 +316,8 @@ def test_without_the_sdk_it_says_what_to_install(tmp_path):
         input="",
     )
     assert (done.returncode, done.stdout) == (1, "")
-    assert "pip install 'engram-embedded[mcp]'" in done.stderr
+    why = "the MCP server needs the MCP SDK (pip install 'engram-embedded[mcp]')"
+    assert done.stderr == f"Error: {why}\n"
 
 
 def test_an_encrypted_store_needs_its_key(serve, tmp_path, path):

@@ -279,30 +279,3 @@ def test_it_works_without_stderr(profile, tmp_path):
         wire.shake()
         wire.done(*WRITE[profile])
         assert wire.finish()[0] == 0
-
-
-def test_the_missing_sdk_is_named(tmp_path):
-    code = """
-        from importlib.machinery import PathFinder
-
-        found = PathFinder.find_spec
-
-        def find_spec(name, path=None, target=None):
-            return None if name == "mcp" else found(name, path, target)
-
-        PathFinder.find_spec = find_spec
-    """
-    ended = subprocess.run(
-        COMMAND,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=environment(tmp_path, **planted(tmp_path, code)),
-        timeout=PATIENCE,
-    )
-    assert ended.returncode == 1
-    assert ended.stdout == ""
-    assert ended.stderr == (
-        "Error: the MCP server needs the MCP SDK (pip install 'engram-embedded[mcp]')\n"
-    )

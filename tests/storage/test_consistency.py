@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 
+import numpy as np
 import pytest
 from histories import fill_ledger
+from stand_ins import WordEmbedder
 
 from engram import Engram, StubLLMAdapter
+from engram.errors import CorruptStore
 
 
 @pytest.fixture
@@ -22,7 +27,7 @@ def full(open_memory, clock) -> Engram:
     memory.forget_fact(memory.assert_fact("x", "is", "gone"))
     memory.assert_fact("Ana", "likes", "coffee")
     memory.add_alias("Ana", "Annie")
-    memory.recall("tea")
+    memory.recall_memories("tea")
     fill_ledger(memory, clock)
     return memory
 
@@ -31,6 +36,7 @@ def test_a_sound_store_has_no_problems(full):
     assert full.check() == []
 
 
+ONES = "unhex(replace(hex(zeroblob(32)), '00', '003C'))"
 DAMAGE = {
     "UPDATE embedding SET vector = x'0000' WHERE id = 1": "dimension",
     "UPDATE embedding SET vector = zeroblob(65) WHERE id = 1": "dimension",
@@ -42,6 +48,13 @@ DAMAGE = {
     "UPDATE edge SET weight = 9e999": "infinite weight",
     "INSERT INTO entity_alias SELECT 'tea', id FROM entity WHERE name = 'Ana'": "two entities",
     "UPDATE fact SET superseded_by = id": "their own successor",
+    "UPDATE fact SET valid_to = valid_from - 1 WHERE id = 1": "1 facts end before they begin",
+    f"UPDATE embedding SET vector = {ONES} WHERE id < 3": "2 vectors of episodes do not have len",
+    f"UPDATE fact_embedding SET vector = {ONES} WHERE fact = 1": "1 vectors of facts do not have l",
+    "UPDATE fact_embedding SET vector = unhex('007C' || substr(hex(vector), 5))": "2 vectors of f",
+    "DELETE FROM fact_fts_data": "full-text index differs from the facts",
+    "DELETE FROM episode_fts_data": "full-text index differs from the episodes",
+    "UPDATE session_checkpoint SET blockers = 'x'": "holds what it cannot",
     "DELETE FROM change WHERE seq = 1": "1 rows of episode are not in the change log",
     "DELETE FROM change WHERE op = 'assert'": "2 rows of fact are not in the change log",
     "UPDATE episode SET content = 'tea at ten' WHERE id = 1": "full-text index",
@@ -70,11 +83,71 @@ DAMAGE = {
 def test_damage_is_named(full, statement):
     connection = full._store._connection
     connection.execute("PRAGMA foreign_keys = OFF")
+    connection.execute("PRAGMA ignore_check_constraints = ON")
     with full._store.writing():
         connection.execute(statement)
     problems = full.check()
     assert any(DAMAGE[statement] in problem for problem in problems), problems
     assert not any("coffee" in problem for problem in problems)
+
+
+@pytest.mark.parametrize("model", [{}, {"fingerprint": "m", "name": "m"}])
+def test_an_embedder_without_weights_may_have_nothing_to_say(open_memory, model):
+    """As the deterministic one of an empty text."""
+    memory = open_memory(embedder=Silent(model))
+    memory.observe("tea")
+    memory.assert_fact("Ann", "likes", "tea")
+    memory.recall_memories("tea")
+    assert memory.check() == []
+
+
+def test_a_model_of_files_always_says_something(open_memory):
+    memory = open_memory(embedder=Silent({"name": "m"}))
+    memory.observe("tea")
+    memory.assert_fact("Ann", "likes", "tea")
+    memory.recall_memories("tea")
+    assert memory.check() == [
+        f"1 vectors of {of} do not have length one" for of in ("episodes", "facts")
+    ]
+
+
+class Silent(WordEmbedder):
+    def __init__(self, model: dict[str, str]) -> None:
+        super().__init__()
+        vars(self).update(model)
+
+    def vector(self, text):
+        return np.zeros(self.dim)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        *("table fact", "table fact_embedding", "table fact_fts", "view fact_text"),
+        *("table change", "table importance", "index fact_by_subject", "view episode_text"),
+    ],
+)
+def test_a_part_that_is_missing_is_named(memory, path, part):
+    memory.assert_fact("Ann", "likes", "tea")
+    copy = path.with_name("copy.engram")
+    memory.backup(copy)
+    with closing(sqlite3.connect(copy, isolation_level=None)) as file:
+        file.execute(f"DROP {part}")
+    with Engram(copy, embedder=WordEmbedder()) as damaged:
+        assert f"the {part} is missing" in damaged.check()
+
+
+def test_a_missing_column_is_named(full):
+    with full._store.writing():
+        full._store._connection.execute("ALTER TABLE item DROP COLUMN created_at")
+    assert full.check() == ["the column item.created_at is missing"]
+
+
+def test_a_call_that_needs_what_is_missing_says_that_the_store_is_damaged(full):
+    with full._store.writing():
+        full._store._connection.execute("DROP TABLE fact_source")
+    with pytest.raises(CorruptStore, match="lacks a part"):
+        full.recall_memories("tea")
 
 
 def test_an_imported_alias_belongs_to_one_entity(memory, tmp_path):

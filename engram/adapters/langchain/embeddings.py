@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from langchain_core.embeddings import Embeddings
+
+from engram.errors import InvalidType
 
 if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
     from numpy.typing import NDArray
 
 __all__ = ["LangChainEmbedder"]
@@ -24,9 +26,15 @@ class LangChainEmbedder:
         embeddings: The object; it is called on several threads at once.
         fingerprint: What changes whenever the vectors of the same text would. None is the name of
             its class and of its model, as far as the object tells that.
+
+    Raises:
+        InvalidType: It is no `Embeddings`.
     """
 
     def __init__(self, embeddings: Embeddings, fingerprint: str | None = None) -> None:
+        if not isinstance(embeddings, Embeddings):
+            message = f"embeddings must be a LangChain Embeddings, not {type(embeddings).__name__}"
+            raise InvalidType(message)
         self._embeddings = embeddings
         self.dim = len(embeddings.embed_query("dimension"))
         self.fingerprint = _described(embeddings) if fingerprint is None else fingerprint

@@ -105,7 +105,7 @@ class EngramChatMessageHistory(BaseChatMessageHistory):
         await run_in_executor(None, self.clear)
 
     def erase(self) -> int:
-        """Erase every message of the conversation from the store and return how many there were.
+        """Erase every message of the conversation from the store, all or none; return how many.
 
         There is no way back: the text, vectors and full-text entries are overwritten, as by
         `Engram.forget`.
@@ -121,6 +121,4 @@ class EngramChatMessageHistory(BaseChatMessageHistory):
         for episode in self._conversation.messages(self._page):
             if self._cleared is not None and place(episode) <= self._cleared:
                 return
-            message = from_episode(episode)
-            if message is not None:
-                yield message
+            yield from_episode(episode)

@@ -75,7 +75,8 @@ def _searched(message: BaseMessage) -> str:
     content = message.content if isinstance(message.content, str) else str(message.text)
     if not content and isinstance(message, AIMessage):
         calls = (
-            f"{call['name']} {json.dumps(call['args'], default=str)}" for call in message.tool_calls
+            f"{call['name']} {json.dumps(call['args'], ensure_ascii=False, default=str)}"
+            for call in message.tool_calls
         )
         return "\n".join(calls)
     return content
@@ -89,16 +90,14 @@ def _fits_json(value: object) -> bool:
     return True
 
 
-def from_episode(episode: Episode) -> BaseMessage | None:
-    """Return the message of an episode, exactly as it was given; None where it is none.
+def from_episode(episode: Episode) -> BaseMessage:
+    """Return the message of an episode that has a role, exactly as it was given.
 
     What another adapter wrote becomes a message of its role with its tool calls, an episode of any
-    other face a plain message of its role; nothing comes of what a tool said to no known call.
+    other face a plain message of its role.
     """
-    role = role_of(episode)
-    if role is None:
-        return None
-    kept = episode.metadata.get(LANGCHAIN)
+    role = role_of(episode) or "unknown"
+    kept: Any = episode.metadata.get(LANGCHAIN)
     try:
         if kept is None:
             return _from_another(role, episode)
@@ -108,25 +107,32 @@ def from_episode(episode: Episode) -> BaseMessage | None:
     except (ValueError, TypeError, KeyError, AttributeError):
         # Of a version of LangChain that this one cannot read, or written by hand.
         _LOG.warning("a stored message is not one that langchain-core can read; its text is used")
-        return _plain(role, episode.content)
+        return _plain(role, episode.content, _answered(kept))
 
 
-def _from_another(role: str, episode: Episode) -> BaseMessage | None:
+def _answered(kept: Any) -> str | None:
+    """Return the call that a message which cannot be read answers, as far as it says so."""
+    try:
+        named = kept["data"]["tool_call_id"]
+    except (TypeError, KeyError):
+        return None
+    return named if isinstance(named, str) else None
+
+
+def _from_another(role: str, episode: Episode) -> BaseMessage:
     said = said_in(episode)
-    if said.answers is not None:
-        return ToolMessage(said.text, tool_call_id=said.answers)
-    if said.calls:
+    if said.calls and said.answers is None:
         return AIMessage(
             said.text, tool_calls=[{**one._asdict(), "type": "tool_call"} for one in said.calls]
         )
-    return _plain(role, said.text)
+    return _plain(role, said.text, said.answers)
 
 
-def _plain(role: str, content: str) -> BaseMessage | None:
+def _plain(role: str, content: str, answers: str | None) -> BaseMessage:
+    """Return a message of a role; what a tool said names the call that it answers, if any."""
+    if answers is not None:
+        return ToolMessage(content, tool_call_id=answers)
     speaker = ROLES[role]
-    if speaker == "tool":
-        # Of no use without the id of the call that it answers.
-        return None
-    if speaker == "unknown":
-        return ChatMessage(content=content, role=role)
-    return _PLAIN[speaker](content)
+    if speaker in _PLAIN:
+        return _PLAIN[speaker](content)
+    return ChatMessage(content=content, role=role if speaker == "unknown" else speaker)

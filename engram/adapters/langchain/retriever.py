@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime  # noqa: TC003 - pydantic reads the annotations
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.config import run_in_executor
-from pydantic import Field, field_validator
+from pydantic import ConfigDict, Field, ValidationError, field_validator
 
 from engram import arguments
 from engram.engine import Engram  # noqa: TC001 - likewise
+from engram.errors import InvalidArgument, InvalidType
 from engram.models import FactResult
 from engram.retrieval import MAX_K
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["EngramRetriever"]
 
+_OPTIONS: Final = ("k", "mode", "kind", "filters", "as_of", "min_score")
+
 
 class EngramRetriever(BaseRetriever):
     """Finds memories by `Engram.recall_memories`; part of any chain.
@@ -38,7 +41,7 @@ class EngramRetriever(BaseRetriever):
     thread.
 
     What a call passes beside the query (`retriever.invoke("tea", k=3)`) takes the place of the
-    attribute of that name, for that call.
+    attribute of that name, for that call; any attribute below but `engram` can be passed.
 
     Attributes:
         engram: The memory; the retriever does not close it.
@@ -46,15 +49,17 @@ class EngramRetriever(BaseRetriever):
         mode: "hybrid", "cosine" or "spreading".
         kind: "episodic", "semantic" (facts) or "any", which ranks both together.
         filters: Conditions on episodes: `tags`, `actors`, `since`, `until`, `provenance`,
-            `exclude_quarantined`; see `engram.Filters`. (`tags` and `metadata` of the retriever
+            `exclude_quarantined`; see `engram.Filters`; None is none. (`tags` and `metadata` of the retriever
             itself are LangChain's, for tracing.)
         as_of: Only what had happened by then.
         min_score: Leave out what scores lower. Scores of hybrid mode compare within one query;
             take "cosine" to turn irrelevant queries away.
 
     Raises:
-        pydantic.ValidationError, InvalidType: An attribute is refused.
+        pydantic.ValidationError, InvalidType: An attribute is refused, or there is none of a name.
     """
+
+    model_config = ConfigDict(extra="forbid", validate_assignment=True)
 
     engram: Engram = Field(repr=False)
     k: int = Field(default=5, ge=1, le=MAX_K)
@@ -63,6 +68,11 @@ class EngramRetriever(BaseRetriever):
     filters: Mapping[str, Any] = Field(default_factory=dict)
     as_of: datetime | None = None
     min_score: float | None = None
+
+    @field_validator("filters", mode="before")
+    @classmethod
+    def _no_filters(cls, filters: object) -> object:
+        return {} if filters is None else filters
 
     @field_validator("filters")
     @classmethod
@@ -90,23 +100,41 @@ class EngramRetriever(BaseRetriever):
         return await run_in_executor(None, self._documents, query, **instead)
 
     def _documents(self, query: str, **instead: Any) -> list[Document]:
-        asked: dict[str, Any] = {
-            "k": self.k,
-            "mode": self.mode,
-            "kind": self.kind,
-            "filters": self.filters,
-            "as_of": self.as_of,
-            "min_score": self.min_score,
-        } | instead
-        filters = cast("Filters", asked.pop("filters"))
-        found = self.engram.recall_memories(query, **asked, **filters)
+        asked = self._with(instead) if instead else self
+        found = self.engram.recall_memories(
+            query,
+            asked.k,
+            kind=asked.kind,
+            mode=asked.mode,
+            as_of=asked.as_of,
+            min_score=asked.min_score,
+            **cast("Filters", asked.filters),
+        )
         documents = [_document(result) for result in found]
-        if asked["kind"] != "episodic":
+        if asked.kind != "episodic":
             for document, result in zip(documents, found, strict=True):
                 document.metadata["kind"] = (
                     "semantic" if isinstance(result, FactResult) else "episodic"
                 )
         return documents
+
+    def _with(self, instead: Mapping[str, Any]) -> Self:
+        """Return a retriever with other attributes, checked as its own are.
+
+        Raises:
+            InvalidArgument, InvalidType: One of them is refused, or unknown.
+        """
+        if unknown := instead.keys() - _OPTIONS:
+            message = f"unexpected keyword argument {min(unknown)!r}"
+            raise InvalidType(message, f"a call may pass {', '.join(_OPTIONS)}")
+        asked = self.model_copy()
+        for name, value in instead.items():
+            try:
+                setattr(asked, name, value)
+            except ValidationError as error:
+                message = f"{name} is refused: {error.errors()[0]['msg']}"
+                raise InvalidArgument(message) from None
+        return asked
 
 
 def _document(result: SearchResult | FactResult) -> Document:

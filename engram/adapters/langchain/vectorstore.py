@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, Self
 from uuid import uuid4
@@ -17,7 +18,7 @@ from engram.items import DocumentMemory, ItemPut
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable
 
     from langchain_core.embeddings import Embeddings
 
@@ -37,8 +38,9 @@ class EngramVectorStore(VectorStore):
     Adding under an id that is there replaces the document. A document is an episode as well, so
     that `Engram` finds it beside the conversations of an agent; its provenance is "external".
 
-    A search compares exactly: nothing nearer is missed. Scores are cosines, higher is better. The
-    async methods run on worker threads. Use it as a context manager or call `close`.
+    A search compares with every vector: nothing nearer is missed. Vectors are kept in 16-bit
+    floating point; scores are cosines of those, within about 0.001 of what was embedded, higher is
+    better. The async methods run on worker threads. Use it as a context manager or call `close`.
 
     Args:
         path: The store file, also one that is open elsewhere; ":memory:" lives with the object.
@@ -133,14 +135,16 @@ class EngramVectorStore(VectorStore):
             ModelMissing, ModelMismatch, Busy, StoreFull, Closed: As for `Engram.observe_many`.
         """
         _refuse(unknown)
-        listed = list(texts)
-        named = [one or str(uuid4()) for one in _each(ids, len(listed), "ids")]
-        described = _each(metadatas, len(listed), "metadatas")
+        listed = arguments.names(texts, "texts")
+        named = [
+            str(uuid4()) if one is None else one for one in _each(ids, len(listed), "ids")
+        ]
+        described = [_metadata(one) for one in _each(metadatas, len(listed), "metadatas")]
         self._memory.put(
             ItemPut(
                 self._namespace,
                 name,
-                {"page_content": text, "metadata": dict(metadata or {})},
+                {"page_content": text, "metadata": metadata},
                 (text,),
             )
             for name, text, metadata in zip(named, listed, described, strict=True)
@@ -230,8 +234,8 @@ class EngramVectorStore(VectorStore):
 
         Args:
             query: Any text.
-            k: How many at most.
-            fetch_k: Of how many of the nearest they are chosen.
+            k: How many at most, 1 to 1,000.
+            fetch_k: Of how many of the nearest they are chosen, 1 to 1,000.
             lambda_mult: From 0, as different as can be, to 1, as near as can be.
             filter: As for `similarity_search`.
             **unknown: Refused.
@@ -300,12 +304,24 @@ def _documents(near: Nearby) -> list[Document]:
 
 def _each(values: Sequence[Any] | None, count: int, argument: str) -> Iterable[Any]:
     """Return a value for each text, None where none are given."""
+    if values is not None and (isinstance(values, str) or not isinstance(values, Sequence)):
+        message = f"{argument} must be a list, not {type(values).__name__}"
+        raise InvalidType(message)
     if not values:
         return repeat(None, count)
-    if isinstance(values, str) or len(values) != count:
+    if len(values) != count:
         message = f"{argument} must be a list of as many as there are texts"
         raise InvalidArgument(message)
     return values
+
+
+def _metadata(given: object) -> dict[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        message = f"each of metadatas must be a mapping, not {type(given).__name__}"
+        raise InvalidType(message)
+    return dict(given)
 
 
 def _refuse(unknown: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.memory import BaseMemoryBlock
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from engram.adapters.conversation import Conversation
 from engram.adapters.llamaindex.messages import to_episode
@@ -37,6 +37,8 @@ class EngramMemoryBlock(BaseMemoryBlock[str]):
     Raises:
         pydantic.ValidationError: An attribute is refused.
     """
+
+    model_config = ConfigDict(extra="forbid")
 
     name: str = "engram"
     description: str | None = "What was remembered of this and earlier conversations."

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from llama_index.core.base.llms.types import ChatMessage  # noqa: TC002 - pydantic
 from llama_index.core.memory.types import BaseMemory
-from pydantic import Field, PrivateAttr
+from pydantic import ConfigDict, Field, PrivateAttr
 
 from engram.adapters.conversation import Conversation
 from engram.adapters.llamaindex.messages import from_episode, recalled, to_episode
@@ -49,6 +49,8 @@ class EngramMemory(BaseMemory):
         pydantic.ValidationError, InvalidArgument, InvalidType: An argument is refused.
         CannotOpen, NotAStore: The store cannot be opened. Other errors are those of `Engram`.
     """
+
+    model_config = ConfigDict(extra="forbid")
 
     engram_path: str = ":memory:"
     k: int = Field(default=5, ge=1, le=MAX_K)
@@ -188,7 +190,7 @@ class EngramMemory(BaseMemory):
         self._history = []
 
     def erase(self) -> int:
-        """Erase the conversation from the store and return how many messages there were.
+        """Erase the conversation from the store, all or nothing; return how many messages there were.
 
         There is no way back: text, vectors and full-text entries are overwritten, as by
         `Engram.forget`.

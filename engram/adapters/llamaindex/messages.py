@@ -64,7 +64,7 @@ def _searched(message: ChatMessage) -> str:
     if message.content:
         return message.content
     return "\n".join(
-        f"{block.tool_name} {json.dumps(block.tool_kwargs, default=str)}"
+        f"{block.tool_name} {json.dumps(block.tool_kwargs, ensure_ascii=False, default=str)}"
         for block in message.blocks
         if isinstance(block, ToolCallBlock)
     )

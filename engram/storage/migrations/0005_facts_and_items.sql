@@ -37,7 +37,7 @@ CREATE TABLE item (
     key TEXT NOT NULL,
     value TEXT NOT NULL CHECK (json_type(value) = 'object'),
     -- The bytes of UTF-8 of each text that is searched, a newline between any two of them; NULL:
-    -- none is, and the episode is hidden.
+    -- none is, so that the episode has no vector, and no search or list of episodes shows it.
     parts TEXT CHECK (parts IS NULL OR json_type(parts) = 'array'),
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
@@ -48,4 +48,6 @@ CREATE TABLE item (
     UNIQUE (owner, namespace, key)
 ) STRICT;
 
-CREATE INDEX item_by_expiry ON item (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX item_by_expiry ON item (owner, expires_at) WHERE expires_at IS NOT NULL;
+
+CREATE INDEX item_without_text ON item (owner) WHERE parts IS NULL;
