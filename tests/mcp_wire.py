@@ -26,6 +26,9 @@ ENGRAM = ("--db", STORES["engram"], "--agent-id", "agent", "--provenance", "user
 MEMORY = ("--profile", "memory", "--db", STORES["memory"])
 """A project's."""
 
+DETERMINISTIC = {"ENGRAM_EMBEDDING_PROVIDER": "deterministic"}
+"""The variables of a project's server that needs no model."""
+
 PROFILES = {"engram": ENGRAM, "memory": MEMORY}
 
 WRITE = {
@@ -165,3 +168,12 @@ async def done(connected: Client, tool: str, **arguments: object) -> Any:
     result = await connected.call_tool(tool, arguments)
     assert not result.is_error, result.content
     return result.structured_content
+
+
+async def failed(connected: Client, tool: str, **arguments: object) -> str:
+    """What a tool of a project's memories says that fails."""
+    result = await connected.call_tool(tool, arguments)
+    assert result.is_error
+    assert result.structured_content is None
+    (block,) = result.content
+    return block.text

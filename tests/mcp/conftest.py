@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
+from mcp import Client
+from mcp_wire import DETERMINISTIC, MEMORY, client
 from tool_client import AGENT, InnerClient, ToolClient
 
 
@@ -51,3 +55,21 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolClient]:
     store = str(home / "memory.engram")
     with ToolClient("--db", store, "--agent-id", AGENT, home=home) as client:
         yield client
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Callable[..., None]:
+    """Run a coroutine function with a client of a server of a project's memories."""
+
+    def run(
+        use: Callable[[Client], Coroutine[Any, Any, None]],
+        arguments: tuple[str, ...] = MEMORY,
+        **variables: str,
+    ) -> None:
+        async def main() -> None:
+            async with client(tmp_path, arguments, **DETERMINISTIC, **variables) as connected:
+                await use(connected)
+
+        asyncio.run(main())
+
+    return run

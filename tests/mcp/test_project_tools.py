@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import stat
-import subprocess
-from collections.abc import Callable, Coroutine
-from contextlib import closing
+import os
 from pathlib import Path
-from typing import Any
 
 import anyio
-import pytest
 from engram_server import Server, record, texts
 from fake_trainer import FakeTrainer, insight
-from mcp import Client
-from mcp_wire import COMMAND, MEMORY, client, done
-from workers import PATIENCE, environment
+from mcp_wire import DETERMINISTIC, client, done, failed
+from workers import PATIENCE
 
-from engram import Engram
+from engram.mcp.calls import TICK
 from engram.server.client import SocketClient
-
-DETERMINISTIC = {"ENGRAM_EMBEDDING_PROVIDER": "deterministic"}
 
 # What the reference's front lists, and the three that its documents list.
 TOOLS = {
@@ -44,36 +36,8 @@ TOOLS = {
     "memory_train_delete",
 }
 
-Session = Callable[..., None]
 
-
-@pytest.fixture
-def session(tmp_path: Path) -> Session:
-    """Run a coroutine function with a client of a server in a folder of its own."""
-
-    def run(
-        use: Callable[[Client], Coroutine[Any, Any, None]],
-        arguments: tuple[str, ...] = MEMORY,
-        **variables: str,
-    ) -> None:
-        async def main() -> None:
-            async with client(tmp_path, arguments, **DETERMINISTIC, **variables) as connected:
-                await use(connected)
-
-        asyncio.run(main())
-
-    return run
-
-
-async def failure(connected: Client, tool: str, **arguments: object) -> str:
-    result = await connected.call_tool(tool, arguments)
-    assert result.is_error
-    assert result.structured_content is None
-    (block,) = result.content
-    return block.text
-
-
-def test_sixteen_tools_with_the_schemas_of_the_reference(session):
+def test_sixteen_tools_with_the_schemas_and_hints_of_the_reference(session):
     async def use(connected):
         tools = {tool.name: tool for tool in (await connected.list_tools()).tools}
         assert set(tools) == TOOLS
@@ -147,14 +111,7 @@ def test_sixteen_tools_with_the_schemas_of_the_reference(session):
             *("tags", "project", "parent_id", "source_ids", "insight_type", "last_used_at"),
         }
         assert set(items["required"]) == {*record("x")}
-
-    session(use)
-
-
-def test_hints_say_what_only_reads_and_what_destroys(session):
-    async def use(connected):
-        tools = (await connected.list_tools()).tools
-        hints = {tool.name: tool.annotations for tool in tools}
+        hints = {tool.name: tool.annotations for tool in tools.values()}
         # A search notes what it showed, and changes no memory: hosts need not ask for it.
         assert {name for name, hint in hints.items() if hint.read_only_hint} == {
             "memory_search",
@@ -175,7 +132,7 @@ def test_hints_say_what_only_reads_and_what_destroys(session):
         }
         assert all(hint.idempotent_hint for hint in hints.values() if hint.read_only_hint)
         assert not any(hint.open_world_hint for hint in hints.values())
-        assert all(tool.title and tool.description for tool in tools)
+        assert all(tool.title and tool.description for tool in tools.values())
 
     session(use)
 
@@ -230,24 +187,30 @@ def test_exports_are_imports(session):
     session(use)
 
 
-def test_imported_texts_are_embedded_in_the_background(session):
+def setting(folder: Path, text: str) -> None:
+    (folder / ".engram").mkdir()
+    (folder / ".engram/engram.toml").write_text(text)
+
+
+def test_imported_texts_are_embedded_in_the_background(session, tmp_path):
+    setting(tmp_path, "[server]\nreindex_interval_secs = 1\n")
+
     async def use(connected):
         await done(connected, "memory_import", version=1, memories=[record("a", 1)])
         with anyio.fail_after(PATIENCE):
-            while (await done(connected, "memory_status"))["waiting"]:  # noqa: ASYNC110
-                await anyio.sleep(0.1)
+            while (await done(connected, "memory_status"))["waiting"]:
+                pass
         assert (await done(connected, "memory_status"))["indexed_count"] == 1
 
     session(use)
 
 
-def test_duplicates_are_consolidated(session):
+def test_duplicates_are_consolidated(session, tmp_path):
+    setting(tmp_path, "[deduplication]\nthreshold = 1.0\n")
+
     async def use(connected):
-        memories = [record(name, 1) for name in ("a", "b")]
-        await done(connected, "memory_import", version=1, memories=memories)
-        with anyio.fail_after(PATIENCE):
-            while (await done(connected, "memory_status"))["waiting"]:  # noqa: ASYNC110
-                await anyio.sleep(0.1)
+        for _ in range(2):
+            await done(connected, "memory_store", **texts(1))
         options = {"stale_days": 3650, "min_score": 0}
         assert (await done(connected, "memory_consolidate_preview", **options))["duplicates"] == 1
         analysis = await done(connected, "memory_consolidate", **options)
@@ -308,7 +271,7 @@ REFUSED = [
 def test_failures_are_tool_errors_with_their_numbers(session):
     async def use(connected):
         for tool, arguments, number, text in REFUSED:
-            said = await failure(connected, tool, **arguments)
+            said = await failed(connected, tool, **arguments)
             assert said.startswith(f"Error: [{number}] [{number}] "), (tool, arguments, said)
             assert text in said, (tool, arguments, said)
         assert (await done(connected, "memory_status"))["memory_count"] == 0
@@ -320,55 +283,47 @@ def test_a_damaged_store_is_a_tool_error_and_the_server_lives(session, tmp_path)
     (tmp_path / "project.engram").write_bytes(b"no store " * 1000)
 
     async def use(connected):
-        assert "[6012]" in await failure(connected, "memory_status")
+        assert "[6012]" in await failed(connected, "memory_status")
         assert len((await connected.list_tools()).tools) == len(TOOLS)
 
     session(use)
 
 
 def test_a_slow_call_tells_its_progress(session, tmp_path):
-    marker = tmp_path / "told"
-    trainer = FakeTrainer(tmp_path).does(
-        f"""
-        import pathlib
-        # The test makes it once it was told that this is under way.
-        while not pathlib.Path({str(marker)!r}).exists(): time.sleep(0.05)
-        """
-    )
+    """It goes on until the client was told: only the passing of time tells it."""
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    trainer = FakeTrainer(tmp_path).does(f"open({str(gate)!r}).read()")
     told = []
 
     async def use(connected):
         async def progress(seconds: float, total: float | None, text: str | None) -> None:
             told.append((seconds, total, text))
-            marker.touch()
+            if len(told) == 2:
+                await anyio.to_thread.run_sync(lambda: gate.open("w").close())
 
         await done(connected, "memory_import", version=1, memories=[record("a", 1)])
         result = await connected.call_tool("memory_train_generate", {}, progress_callback=progress)
         assert not result.is_error, result.content
 
     session(use, ENGRAM_TRAINER_BINARY=trainer)
-    assert told
-    assert all(seconds > 0 and total is None and text for seconds, total, text in told)
+    (first, *_), (second, *_) = told[:2]
+    assert TICK <= first < second
+    assert {one[1:] for one in told} == {(None, "at work")}
 
 
 def test_a_cancelled_call_harms_nothing(session, tmp_path):
-    marker = tmp_path / "begun"
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
     said = json.dumps(insight("i", source_ids=None))
-    trainer = FakeTrainer(tmp_path).does(
-        f"""
-        import pathlib
-        pathlib.Path({str(marker)!r}).touch()
-        print({said!r})
-        """
-    )
+    trainer = FakeTrainer(tmp_path).does(f"open({str(gate)!r}, 'w').close()\nprint({said!r})")
 
     async def use(connected):
         await done(connected, "memory_import", version=1, memories=[record("a", 1)])
         async with anyio.create_task_group() as group:
             group.start_soon(connected.call_tool, "memory_train_generate")
-            with anyio.fail_after(PATIENCE):
-                while not marker.exists():  # noqa: ASYNC110
-                    await anyio.sleep(0.02)
+            # The other end is opened when the trainer runs.
+            await anyio.to_thread.run_sync(lambda: gate.open().close())
             group.cancel_scope.cancel()
         # All or nothing of it is there, and the next call is answered.
         assert (await done(connected, "memory_train_list"))["count"] in (0, 1)
@@ -397,128 +352,3 @@ def test_a_socket_server_and_another_front_share_the_file(tmp_path):
 
     with server:
         asyncio.run(use())
-
-
-# Where the store is, and whose.
-
-
-def test_the_project_of_the_working_folder_is_served(session, tmp_path):
-    (tmp_path / ".engram").mkdir()
-
-    async def use(connected):
-        settings = await done(connected, "memory_config")
-        assert settings["effective"]["store_path"] == str(tmp_path / ".engram/engram.db")
-        await done(connected, "memory_store", **texts(0))
-
-    session(use, ("--profile", "memory"))
-    assert stat.S_IMODE((tmp_path / ".engram/engram.db").stat().st_mode) == 0o600
-
-
-@pytest.mark.parametrize(
-    "variables",
-    [
-        {"ENGRAM_DB_PATH": "named/its.db"},
-        {"ENGRAM_MCP_DB": "named/its.db", "ENGRAM_DB_PATH": "other.db"},
-        {"ENGRAM_MCP_DB": "named/its.db"},
-    ],
-)
-def test_the_environment_names_the_store(session, tmp_path, variables):
-    async def use(connected):
-        settings = await done(connected, "memory_config")
-        assert settings["effective"]["store_path"] == str(tmp_path / "named/its.db")
-        await done(connected, "memory_store", **texts(0))
-
-    session(use, ("--profile", "memory"), **variables)
-    assert (tmp_path / "named/its.db").exists()
-    assert not (tmp_path / "other.db").exists()
-
-
-def test_a_flag_goes_before_every_variable(session, tmp_path):
-    async def use(connected):
-        settings = await done(connected, "memory_config")
-        assert settings["effective"]["store_path"] == str(tmp_path / "project.engram")
-
-    session(use, ENGRAM_MCP_DB="a.db", ENGRAM_DB_PATH="b.db")
-
-
-def test_an_agent_has_its_own(session, tmp_path):
-    async def one(connected):
-        await done(connected, "memory_store", **texts(0))
-
-    async def other(connected):
-        assert (await done(connected, "memory_status"))["memory_count"] == 0
-
-    session(one, (*MEMORY, "--agent-id", "one"))
-    session(other, MEMORY, ENGRAM_MCP_AGENT_ID="other")
-    with closing(Engram(tmp_path / "project.engram", agent_id="one")) as memory:
-        assert memory.counts().episodes == 1
-
-
-def test_an_encrypted_store_is_served(session, tmp_path):
-    for name in ("key", "wrong"):
-        (tmp_path / name).write_text(name)
-        (tmp_path / name).chmod(0o600)
-
-    async def store(connected):
-        await done(connected, "memory_store", **texts(0))
-
-    async def read(connected):
-        assert (await done(connected, "memory_status"))["memory_count"] == 1
-
-    async def refuse(connected):
-        assert "[6012]" in await failure(connected, "memory_status")
-
-    session(store, (*MEMORY, "--key-file", "key"))
-    session(read, MEMORY, ENGRAM_KEY_FILE="key")
-    session(read, (*MEMORY, "--key-file", "key"), ENGRAM_KEY_FILE="wrong")
-    session(refuse, MEMORY)
-    files = [file for file in tmp_path.iterdir() if file.name.startswith("project.engram")]
-    assert files
-    assert not any(texts(0)["result"].encode() in file.read_bytes() for file in files)
-
-
-def refusal(folder: Path, *arguments: str, code: int = 2, **variables: str) -> str:
-    ended = subprocess.run(
-        [*COMMAND, "--profile", "memory", *arguments],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=environment(folder, **variables),
-        timeout=PATIENCE,
-    )
-    assert (ended.returncode, ended.stdout) == (code, ""), ended.stderr
-    return ended.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "variables"),
-    [
-        (["--provenance", "user"], {}),
-        (["--provenance", "external"], {}),
-        (["--session-untrusted"], {}),
-        (["--events", "log"], {}),
-        ([], {"ENGRAM_MCP_PROVENANCE": "tool"}),
-        ([], {"ENGRAM_MCP_SESSION_UNTRUSTED": "1"}),
-        ([], {"ENGRAM_MCP_EVENTS": "log"}),
-        (["--db", ":memory:"], {}),
-        (["--agent-id", ""], {}),
-    ],
-)
-def test_what_would_mean_nothing_is_refused(tmp_path, arguments, variables):
-    said = refusal(tmp_path, *arguments, **variables)
-    named = (arguments or list(variables))[0]
-    assert named in said
-    assert not any(tmp_path.iterdir())
-
-
-def test_without_a_project_it_does_not_start(tmp_path):
-    assert "[6016] project directory not found" in refusal(tmp_path, code=1)
-    missing = str(tmp_path / "missing")
-    assert "[6016]" in refusal(tmp_path, code=1, ENGRAM_PROJECT_DIR=missing)
-    assert not Path(missing).exists()
-
-
-def test_settings_that_are_refused_keep_it_from_starting(tmp_path):
-    said = refusal(tmp_path, *MEMORY[2:], code=1, ENGRAM_EMBEDDING_PROVIDER="voyage")
-    assert "[6003] invalid provider: embedding.provider" in said
