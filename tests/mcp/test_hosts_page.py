@@ -7,12 +7,11 @@ import re
 import shlex
 import tomllib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp_wire import Wire
-from test_docs import ROOT, blocks
+from test_docs import ROOT
 
 from engram.mcp.options import Options, command
 
@@ -141,5 +140,3 @@ def test_the_table_of_the_memory_tools_is_true(tmp_path):
 
 def test_blocks_of_the_page_are_found():
     assert len(CONFIGURED) == 15
-    assert blocks(PAGE)
-    assert isinstance(PAGE, Path)

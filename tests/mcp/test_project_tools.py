@@ -8,8 +8,10 @@ import os
 from pathlib import Path
 
 import anyio
+import pytest
 from engram_server import Server, record, texts
 from fake_trainer import FakeTrainer, insight
+from mcp import Client
 from mcp_wire import DETERMINISTIC, client, done, failed
 from workers import PATIENCE
 
@@ -187,30 +189,32 @@ def test_exports_are_imports(session):
     session(use)
 
 
-def setting(folder: Path, text: str) -> None:
-    (folder / ".engram").mkdir()
-    (folder / ".engram/engram.toml").write_text(text)
+@pytest.fixture
+def often(tmp_path: Path) -> None:
+    """Upkeep comes every second."""
+    (tmp_path / ".engram").mkdir()
+    (tmp_path / ".engram/engram.toml").write_text("[server]\nreindex_interval_secs = 1\n")
 
 
-def test_imported_texts_are_embedded_in_the_background(session, tmp_path):
-    setting(tmp_path, "[server]\nreindex_interval_secs = 1\n")
+async def embedded(connected: Client, *memories: dict[str, object]) -> None:
+    """Import memories, and ask for the status until none waits for its vectors."""
+    await done(connected, "memory_import", version=1, memories=list(memories))
+    with anyio.fail_after(PATIENCE):
+        while (await done(connected, "memory_status"))["waiting"]:
+            pass
 
+
+def test_imported_texts_are_embedded_in_the_background(session, often):
     async def use(connected):
-        await done(connected, "memory_import", version=1, memories=[record("a", 1)])
-        with anyio.fail_after(PATIENCE):
-            while (await done(connected, "memory_status"))["waiting"]:
-                pass
+        await embedded(connected, record("a", 1))
         assert (await done(connected, "memory_status"))["indexed_count"] == 1
 
     session(use)
 
 
-def test_duplicates_are_consolidated(session, tmp_path):
-    setting(tmp_path, "[deduplication]\nthreshold = 1.0\n")
-
+def test_duplicates_are_consolidated(session, often):
     async def use(connected):
-        for _ in range(2):
-            await done(connected, "memory_store", **texts(1))
+        await embedded(connected, *[record(name, 1) for name in ("a", "b")])
         options = {"stale_days": 3650, "min_score": 0}
         assert (await done(connected, "memory_consolidate_preview", **options))["duplicates"] == 1
         analysis = await done(connected, "memory_consolidate", **options)

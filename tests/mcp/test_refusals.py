@@ -56,9 +56,10 @@ def test_a_refused_memory_leaves_nothing(shared, arguments, reason):
     before = shared.result("stats")
     refusal = shared.refusal("remember", read_untrusted=True, **arguments)
     assert reason in refusal
-    # Neither in the store nor in the session.
-    assert shared.result("stats") == before
-    assert before["session"]["untrusted"] is False
+    # Neither in the store nor in the session; others that share the server make the file grow.
+    after = shared.result("stats")
+    assert (after["counts"], after["session"]) == (before["counts"], before["session"])
+    assert after["session"]["untrusted"] is False
 
 
 @pytest.mark.parametrize(
