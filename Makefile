@@ -40,8 +40,8 @@ bench: .venv/tested
 # The MCP's own client. Without npm, or without a network, its tests are skipped and say so.
 inspector: .venv/bin/python
 	@test -x .venv/inspector/node_modules/.bin/mcp-inspector || \
-	npm install --silent --ignore-scripts --no-audit --no-fund --prefix .venv/inspector \
-		@modelcontextprotocol/inspector@$(INSPECTOR) || \
+	npm install --silent --ignore-scripts --no-audit --no-fund --fetch-retries=0 --fetch-timeout=30000 \
+		--prefix .venv/inspector @modelcontextprotocol/inspector@$(INSPECTOR) || \
 	echo 'inspector: it could not be installed; tests that need it are skipped'
 
 clean:

@@ -14,8 +14,16 @@ from workers import PATIENCE, environment
 
 INSPECTOR = Path(sys.prefix) / "inspector/node_modules/.bin/mcp-inspector"
 
+
+def works() -> bool:
+    """Whether it is there, whole, and the machine's Node.js runs it."""
+    if not INSPECTOR.exists():
+        return False
+    return subprocess.run([INSPECTOR, "--version"], capture_output=True).returncode == 0
+
+
 pytestmark = pytest.mark.skipif(
-    not INSPECTOR.exists(), reason="the inspector is not installed: make inspector, which needs npm"
+    not works(), reason="the inspector is not installed: make inspector, which needs npm"
 )
 
 TOOL_FAILED = 5
