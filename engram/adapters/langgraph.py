@@ -56,11 +56,10 @@ class EngramStore(BaseStore):
 
     Args:
         store: A path, ":memory:", or an `ItemMemory`, which stays the caller's to close.
-        index: Which fields of a value are searched, as `{"fields": [...]}`; None is the whole
-            value, and so are no fields, False is none unless a `put` names some. Blank texts are not
-            searched. "dims" has to be the embedder's, where
-            it is given; "embed" is refused: the store has one embedder for every face, which
-            `embedder` and `embedder_model` choose.
+        index: Which fields of a value are searched, as `{"fields": [...]}`; None, or no fields, is
+            the whole value, False is nothing unless a `put` names some. Blank texts are not
+            searched. "dims" has to be the embedder's, where it is given; "embed" is refused: the
+            store has one embedder for every face, which `embedder` and `embedder_model` choose.
         ttl: LangGraph's settings for items that expire. What has expired is never returned,
             whatever `omit_expired` says, and every write erases it, so `sweep_interval_minutes` has
             nothing to set.

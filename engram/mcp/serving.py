@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import signal
 import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from io import TextIOWrapper
-from typing import TYPE_CHECKING, Any, BinaryIO
+from io import BufferedWriter, FileIO, TextIOWrapper
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from mcp.server import MCPServer
 
 from engram._version import __version__
+from engram.mcp.options import say
 from engram.mcp.profile import chosen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from _typeshed import ReadableBuffer
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
     from engram.mcp.options import Options
+    from engram.mcp.process import Requests
     from engram.mcp.profile import Profile
 
 __all__ = ["run", "server"]
@@ -31,12 +36,12 @@ _HANDSHAKE = ("initialize", "server/discover", "ping")
 _Lifespan = Callable[[MCPServer[Any]], AbstractAsyncContextManager[None]]
 
 
-def server(profile: Profile, lifespan: _Lifespan | None = None) -> MCPServer[Any]:
+def server(profile: Profile, lifespan: _Lifespan | None) -> MCPServer[Any]:
     """Return the server of a profile; it opens the store once the client was answered.
 
     Args:
         profile: Its tools.
-        lifespan: What is entered when it begins to serve.
+        lifespan: What is entered when it begins to serve; None is nothing.
     """
 
     async def opening(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
@@ -64,21 +69,49 @@ async def _away(_: MCPServer[Any]) -> AsyncIterator[None]:
     yield
 
 
-def run(options: Options, requests: BinaryIO, answers: int) -> None:
+class _Answers(FileIO):
+    """What the client reads; when it cannot be written, it is time to end.
+
+    The SDK would wait for the next request first, which may never come.
+    """
+
+    _failed = False
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Write a part.
+
+        Raises:
+            BrokenPipeError: It cannot be written.
+        """
+        try:
+            return super().write(data)
+        except OSError as error:
+            # Whoever closes it tries once more.
+            if not self._failed:
+                self._failed = True
+                say(f"the client cannot be answered: {error.strerror}")
+                os.kill(os.getpid(), signal.SIGTERM)
+            raise BrokenPipeError(errno.EPIPE, error.strerror) from error
+
+
+def run(options: Options, requests: Requests, answers: int) -> None:
     """Serve a client until its requests end.
 
     Args:
         options: How the server was started.
-        requests: What the client sends.
+        requests: What the client sends, and when it is time to end.
         answers: The file descriptor of the other direction.
     """
     profile = chosen(options)
+    # What a call waits for may end with the store, as a trainer does: it is not waited for first.
+    requests.at_end(profile.store.close)
     # The SDK takes the two from here, and leaves alone what has other numbers than 0 and 1.
-    reading = sys.stdin = TextIOWrapper(requests, encoding="utf-8")
-    writing = sys.stdout = TextIOWrapper(os.fdopen(answers, "wb", closefd=False), encoding="utf-8")
+    reading = sys.stdin = TextIOWrapper(requests.stream, encoding="utf-8")
+    written = BufferedWriter(_Answers(answers, "wb", closefd=False))
+    writing = sys.stdout = TextIOWrapper(written, encoding="utf-8")
     try:
         anyio.run(server(profile, _away).run_stdio_async)
-    except* OSError:
+    except* BrokenPipeError:
         # Nobody reads any more.
         pass
     finally:

@@ -50,8 +50,8 @@ class EngramRetriever(BaseRetriever):
         mode: "hybrid", "cosine" or "spreading".
         kind: "episodic", "semantic" (facts) or "any", which ranks both together.
         filters: Conditions on episodes: `tags`, `actors`, `since`, `until`, `provenance`,
-            `exclude_quarantined`; see `engram.Filters`; None is none. (`tags` and `metadata` of the retriever
-            itself are LangChain's, for tracing.)
+            `exclude_quarantined`; see `engram.Filters`; None is none. (`tags` and `metadata` of the
+            retriever itself are LangChain's, for tracing.)
         as_of: Only what had happened by then.
         min_score: Leave out what scores lower. Scores of hybrid mode compare within one query;
             take "cosine" to turn irrelevant queries away.
