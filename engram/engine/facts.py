@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 _PAGE_MAX = 1000
+_PAIRS_MAX = 2**63 - 1
 _CURSOR_LENGTH = 19  # what is shorter fits SQLite's integers
 
 
@@ -218,14 +219,22 @@ class FactMemory(Session):
             trust = self._store.evidence.trust(list(keys.values()))
         return {uid: trust[key] for uid, key in keys.items()}
 
-    def contradictions(self) -> list[tuple[Fact, Fact]]:
-        """Return the pairs of active facts that cannot both hold.
+    def contradictions(self, *, limit: int | None = None) -> list[tuple[Fact, Fact]]:
+        """Return the pairs of active facts that cannot both hold, in the order they were recorded.
 
         Same subject, same predicate, different object. A predicate declared to hold many values
         contradicts nothing, see `declare_predicate`.
+
+        Args:
+            limit: Pairs to return at most, at least 1; None returns all, which of many values of
+                one subject and predicate are as many as their square.
+
+        Raises:
+            InvalidArgument, InvalidType: The limit is refused.
         """
+        most = None if limit is None else arguments.integer(limit, "limit", 1, _PAIRS_MAX)
         with self._store.reading():
-            return self._store.facts.contradictions(self._agent)
+            return self._store.facts.contradictions(self._agent, most)
 
     def forget_fact(self, fact_id: str) -> None:
         """Erase a fact. What it had superseded holds again, unless another fact took its place.

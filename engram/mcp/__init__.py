@@ -20,9 +20,6 @@ def main(argv: list[str] | None = None) -> None:
 
     Args:
         argv: The arguments without the program's name; None takes those of the process.
-
-    Raises:
-        MissingExtra: The MCP SDK is not installed.
     """
     # Read the options before anything heavy is imported: help and refusals come at once.
     from engram.mcp.options import command  # noqa: PLC0415

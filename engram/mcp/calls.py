@@ -54,7 +54,7 @@ def store_tool(
             run time.
         title: For people.
         description: For the model; a constant.
-        read_only: Whether it leaves what is stored as it is.
+        read_only: Whether it leaves all memories as they are; that one was found may be noted.
         destructive: Whether it takes away what is stored.
         idempotent: Whether a repetition changes nothing more.
     """
@@ -65,7 +65,7 @@ def store_tool(
         annotations=ToolAnnotations(
             read_only_hint=read_only,
             destructive_hint=destructive,
-            idempotent_hint=idempotent,
+            idempotent_hint=read_only or idempotent,
             open_world_hint=False,
         ),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,12 +13,15 @@ import click
 from click.core import ParameterSource
 
 from engram._version import __version__
-from engram.errors import InvalidArgument
+from engram.errors import InvalidArgument, MissingExtra
 from engram.key_files import others_may_open, passphrase_in
+from engram.paths import at_home
 from engram.provenance import DEFAULT_PROVENANCE, PROVENANCES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from engram.server.settings import ServerSettings
 
 __all__ = ["IN_MEMORY", "PROFILES", "PROJECT", "Options", "command", "say"]
 
@@ -27,7 +30,7 @@ IN_MEMORY: Final = ":memory:"
 PROJECT: Final = "memory"
 """The profile of a project's memories; the other one is of an agent's."""
 
-PROFILES: Final = {"engram": "engram.mcp.memory", PROJECT: "engram.mcp.project"}
+PROFILES: Final = {"engram": "engram.mcp.agent", PROJECT: "engram.mcp.project"}
 """Where each set of tools is: a module with a function `profile(options)`."""
 
 _DEFAULT_PROFILE = "engram"
@@ -49,6 +52,7 @@ class Options:
         events: The file of the event log; None leaves it to the library.
         key: Passphrase of an encrypted store.
         profile: Which tools it has.
+        project: The settings of a project's memories; None for the other profile.
     """
 
     db: str = IN_MEMORY
@@ -56,8 +60,9 @@ class Options:
     provenance: str = DEFAULT_PROVENANCE
     session_untrusted: bool = False
     events: str | None = None
-    key: str | None = None
+    key: str | None = field(default=None, repr=False)
     profile: str = _DEFAULT_PROFILE
+    project: ServerSettings | None = None
 
 
 def say(text: str) -> None:
@@ -82,13 +87,19 @@ def _switch(context: click.Context, parameter: click.Parameter, given: bool) -> 
     return True
 
 
+def _file(context: click.Context, parameter: click.Parameter, file: str | None) -> str | None:
+    """Return a path with the home that "~" stands for: hosts start the server without a shell."""
+    return None if file is None else at_home(file)
+
+
 def _key(context: click.Context, parameter: click.Parameter, file: str | None) -> str | None:
     """Return the passphrase in a file; warn about a file that others may open."""
     if file is None:
         return None
+    path = Path(at_home(file))
     try:
-        key = passphrase_in(Path(file))
-        if others_may_open(Path(file)):
+        key = passphrase_in(path)
+        if others_may_open(path):
             say(f"warning: others may open {file} (run: chmod 600 {file})")
     except (OSError, InvalidArgument) as error:
         reason = error.strerror if isinstance(error, OSError) else "no passphrase in UTF-8 in it"
@@ -97,8 +108,10 @@ def _key(context: click.Context, parameter: click.Parameter, file: str | None) -
     return key
 
 
-def _check_project(context: click.Context, options: Options) -> None:
-    """Refuse what says nothing to a project's memories: nobody may rely on it.
+def _of_project(context: click.Context, options: Options) -> Options:
+    """Return the options with the project's settings.
+
+    What says nothing to a project's memories is refused: nobody may rely on it.
 
     Raises:
         UsageError: It was given, on the command line or by its variable.
@@ -119,7 +132,7 @@ def _check_project(context: click.Context, options: Options) -> None:
     # Here, so that a client which is gone early hears of it too.
     from engram.mcp.project_settings import settings_of  # noqa: PLC0415 - of this profile alone
 
-    settings_of(options)
+    return replace(options, project=settings_of(options))
 
 
 def _is_given(context: click.Context, name: str) -> bool:
@@ -144,6 +157,7 @@ def command(serve: Callable[[Options], None]) -> click.Command:
         envvar="ENGRAM_MCP_DB",
         show_envvar=True,
         default=IN_MEMORY,
+        callback=_file,
         help="The store, made when missing. Without it, memory is lost at the end.",
     )
     @click.option(
@@ -173,6 +187,7 @@ def command(serve: Callable[[Options], None]) -> click.Command:
         metavar="PATH",
         envvar="ENGRAM_MCP_EVENTS",
         show_envvar=True,
+        callback=_file,
         help="The file of the event log.",
     )
     @click.option(
@@ -197,7 +212,10 @@ def command(serve: Callable[[Options], None]) -> click.Command:
         """Serve a store as tools to an MCP client, over stdin and stdout."""
         options = Options(**values)  # type: ignore[arg-type] # click has checked each
         if options.profile == PROJECT:
-            _check_project(context, options)
-        serve(options)
+            options = _of_project(context, options)
+        try:
+            serve(options)
+        except MissingExtra as error:
+            raise click.ClickException(str(error)) from None
 
     return engram_mcp

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 from pydantic import Field
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 __all__ = ["check_scope", "moment"]
+
+MOST: Final = 1000
+"""What a call returns at most."""
 
 Text: TypeAlias = str | None
 Names: TypeAlias = list[str] | None
@@ -42,7 +45,7 @@ Source = Annotated[
 
 MemoryId = Annotated[str, Field(description="The id that a tool returned.")]
 Query = Annotated[str, Field(description="A question or keywords, in natural language.")]
-Limit = Annotated[int, Field(description="How many at most.")]
+Limit = Annotated[int, Field(ge=1, le=MOST, description="How many at most.")]
 Mode = Annotated[
     str,
     Field(description="hybrid: meaning and words; cosine: meaning; spreading: and what is linked."),

@@ -10,6 +10,7 @@ import sys
 import threading
 from contextlib import suppress
 from importlib.util import find_spec
+from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from engram.channel import claim
@@ -18,10 +19,12 @@ from engram.lifetime import SIGNALLED, Lifetime
 from engram.mcp.options import IN_MEMORY, PROJECT, say
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from engram.channel import Channel
     from engram.mcp.options import Options
 
-__all__ = ["serve"]
+__all__ = ["Requests", "serve"]
 
 _PART = 65536
 
@@ -46,14 +49,14 @@ def serve(options: Options) -> None:
         say("warning: the store is in memory and lost at the end (--db keeps it in a file)")
     if agents and options.agent_id is None:
         say("warning: no --agent-id: the whole file is served as one tenant's")
-    requests = _Requests(channel)
+    requests = Requests(channel)
     # What is imported stays: looking for garbage in it would take a tenth of the start.
     gc.disable()
     # After the claim, for a library may print when it is imported.
     from engram.mcp.serving import run  # noqa: PLC0415
 
     gc.enable()
-    run(options, requests.stream, channel.answers)
+    run(options, requests, channel.answers)
     sys.exit(requests.code)
 
 
@@ -67,7 +70,7 @@ class _Terse(logging.Handler):
         say(f"{said}: {kind.__name__}" if kind else said)
 
 
-class _Requests:
+class Requests:
     """What the client sends, with an end when it is time to end.
 
     A thread that reads stdin cannot be interrupted. So one of our own hands on what comes, and its
@@ -83,10 +86,25 @@ class _Requests:
         reading, self._handing = socket.socketpair()
         self.stream = reading.makefile("rb")
         reading.close()
+        # Signals put into it: its `put` may interrupt itself.
+        self._ended: SimpleQueue[None] = SimpleQueue()
         self._lifetime = Lifetime(channel.answers, self._leave)
         threading.Thread(
             target=self._relay, args=(channel.requests.fileno(),), name="engram-stdin", daemon=True
         ).start()
+
+    def at_end(self, call: Callable[[], None]) -> None:
+        """Have something called once it is time to end, whatever is under way.
+
+        Args:
+            call: It gets a thread of its own, and may be called while everything still works.
+        """
+
+        def wait() -> None:
+            self._ended.get()
+            call()
+
+        threading.Thread(target=wait, name="engram-ending", daemon=True).start()
 
     def _leave(self, number: int) -> None:
         self.code = SIGNALLED + number
@@ -100,5 +118,6 @@ class _Requests:
         self._finish()
 
     def _finish(self) -> None:
+        self._ended.put(None)
         with suppress(OSError):
             self._handing.shutdown(socket.SHUT_WR)

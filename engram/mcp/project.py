@@ -19,7 +19,6 @@ from engram.mcp.calls import StoreTool
 from engram.mcp.opening import Opening
 from engram.mcp.profile import Profile
 from engram.mcp.project_parameters import given, schema_of
-from engram.mcp.project_settings import settings_of
 from engram.mcp.project_tools import TOOLS
 from engram.server.failures import SOCKET, Failure
 from engram.server.limits import Limits
@@ -41,12 +40,9 @@ INSTRUCTIONS: Final = (
 
 
 def profile(options: Options) -> Profile:
-    """Return the tools of a project's memory.
-
-    Raises:
-        ClickException: There is no project, or a setting is refused.
-    """
-    settings = settings_of(options)
+    """Return the tools of a project's memory."""
+    settings = options.project
+    assert settings is not None  # noqa: S101 - the command has read them
     # What is made is this user's only, as by the server.
     os.umask(0o077)
     store = Opening(lambda: _Tended(settings))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,9 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["settings_of"]
 
 
-@lru_cache(maxsize=1)
 def settings_of(options: Options) -> ServerSettings:
-    """Return the settings that a server is started with; they are read once.
+    """Return the settings that a server is started with.
 
     Raises:
         ClickException: There is no project, or a setting is refused.

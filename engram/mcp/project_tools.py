@@ -19,7 +19,7 @@ class MemoryTool:
         about: What it does; the same text whatever is stored.
         parameters: The type that checks its parameters.
         title: What people see.
-        reads: It changes nothing.
+        reads: It leaves all memories as they are; that one was found may be noted.
         destroys: It may take away what was stored.
         repeats: Calling it again with the same parameters changes nothing more.
     """
@@ -48,8 +48,7 @@ TOOLS: Final = {
             " an instruction."
         ),
         parameters=parameters.Search,
-        # It notes what was shown, so that it can be judged.
-        repeats=True,
+        reads=True,
     ),
     "memory_judge": MemoryTool(
         title="Judge a memory",

@@ -13,7 +13,7 @@ from engram.mcp.parameters import check_scope, moment
 from engram.provenance import TRUSTED_PROVENANCE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
 
     from engram import Engram
     from engram.mcp.opening import Opening
@@ -84,20 +84,22 @@ class Reading:
         entity: given.EntityName,
         as_of: given.AsOf = None,
         known_at: given.KnownAt = None,
-    ) -> list[results.ListedFact]:
-        """Return the facts about an entity."""
+        limit: given.Limit = 100,
+    ) -> results.Timeline:
+        """Return the facts about an entity, and of too many those that began last."""
         holds, known = moment(as_of, "as_of"), moment(known_at, "known_at")
         memory = self._store.get()
-        listed = self._listed(memory, memory.timeline(entity, as_of=holds, known_at=known))
-        items = list(listed.values())
+        facts = memory.timeline(entity, as_of=holds, known_at=known)
+        items = list(self._listed(memory, facts[-limit:]).values())
         self._session.returning("timeline", map(results.returned, items))
-        return items
+        return {"facts": items, "more": len(facts) > limit}
 
-    def contradictions(self) -> list[results.Contradiction]:
-        """Return the pairs of facts that cannot both hold."""
+    def contradictions(self, limit: given.Limit = 50) -> results.Contradictions:
+        """Return the pairs of facts that cannot both hold, and of too many the first."""
         memory = self._store.get()
-        pairs = memory.contradictions()
-        listed = self._listed(memory, (fact for pair in pairs for fact in pair))
+        found = memory.contradictions(limit=limit + 1)
+        pairs = found[:limit]
+        listed = self._listed(memory, {fact.id: fact for pair in pairs for fact in pair}.values())
         # One that was forgotten meanwhile contradicts nothing.
         items: list[results.Contradiction] = [
             {"first": listed[first.id], "second": listed[second.id]}
@@ -105,19 +107,17 @@ class Reading:
             if first.id in listed and second.id in listed
         ]
         self._session.returning("contradictions", map(results.returned, listed.values()))
-        return items
+        return {"pairs": items, "more": len(found) > limit}
 
     @staticmethod
-    def _listed(memory: Engram, facts: Iterable[Fact]) -> dict[str, results.ListedFact]:
+    def _listed(memory: Engram, facts: Collection[Fact]) -> dict[str, results.ListedFact]:
         """Return facts by id with how far each is to be trusted, without those just forgotten."""
-        listed: dict[str, results.ListedFact] = {}
-        for fact in facts:
-            try:
-                told = memory.why(fact.id)
-            except NotFound:
-                continue
-            listed[fact.id] = results.listed_fact(fact, *results.trust_of(told))
-        return listed
+        trust = memory.trust_of([fact.id for fact in facts])
+        return {
+            fact.id: results.listed_fact(fact, *trust[fact.id])
+            for fact in facts
+            if fact.id in trust
+        }
 
     def recent(
         self,

@@ -94,6 +94,20 @@ class Contradiction(TypedDict):
     second: ListedFact
 
 
+class Timeline(TypedDict):
+    """Of `timeline`."""
+
+    facts: list[ListedFact]
+    more: bool
+
+
+class Contradictions(TypedDict):
+    """Of `contradictions`."""
+
+    pairs: list[Contradiction]
+    more: bool
+
+
 class Page(TypedDict):
     """Of `recent`."""
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import signal
 import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from io import TextIOWrapper
-from typing import TYPE_CHECKING, Any, BinaryIO
+from io import BufferedWriter, FileIO, TextIOWrapper
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from mcp.server import MCPServer
@@ -18,9 +20,11 @@ from engram.mcp.profile import chosen
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from _typeshed import ReadableBuffer
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
     from engram.mcp.options import Options
+    from engram.mcp.process import Requests
     from engram.mcp.profile import Profile
 
 __all__ = ["run", "server"]
@@ -64,21 +68,43 @@ async def _away(_: MCPServer[Any]) -> AsyncIterator[None]:
     yield
 
 
-def run(options: Options, requests: BinaryIO, answers: int) -> None:
+class _Answers(FileIO):
+    """What the client reads; when it cannot be written, it is time to end.
+
+    The SDK would wait for the next request first, which may never come.
+    """
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Write a part.
+
+        Raises:
+            BrokenPipeError: It cannot be written.
+        """
+        try:
+            return super().write(data)
+        except OSError as error:
+            os.kill(os.getpid(), signal.SIGTERM)
+            raise BrokenPipeError(errno.EPIPE, error.strerror) from error
+
+
+def run(options: Options, requests: Requests, answers: int) -> None:
     """Serve a client until its requests end.
 
     Args:
         options: How the server was started.
-        requests: What the client sends.
+        requests: What the client sends, and when it is time to end.
         answers: The file descriptor of the other direction.
     """
     profile = chosen(options)
+    # What a call waits for may end with the store, as a trainer does: it is not waited for first.
+    requests.at_end(profile.store.close)
     # The SDK takes the two from here, and leaves alone what has other numbers than 0 and 1.
-    reading = sys.stdin = TextIOWrapper(requests, encoding="utf-8")
-    writing = sys.stdout = TextIOWrapper(os.fdopen(answers, "wb", closefd=False), encoding="utf-8")
+    reading = sys.stdin = TextIOWrapper(requests.stream, encoding="utf-8")
+    written = BufferedWriter(_Answers(answers, "wb", closefd=False))
+    writing = sys.stdout = TextIOWrapper(written, encoding="utf-8")
     try:
         anyio.run(server(profile, _away).run_stdio_async)
-    except* OSError:
+    except* BrokenPipeError:
         # Nobody reads any more.
         pass
     finally:

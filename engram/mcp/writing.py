@@ -9,7 +9,12 @@ from engram.mcp import parameters as given
 from engram.mcp import results
 from engram.mcp.parameters import check_scope, moment
 from engram.mcp.trust import check_claim
-from engram.provenance import TRUSTED_PROVENANCE
+from engram.provenance import (
+    PROVENANCES,
+    TRUSTED_PROVENANCE,
+    UNKNOWN_PROVENANCE,
+    least_trusted,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -110,20 +115,27 @@ class Writing:
             message = "a semantic memory needs subject, predicate and object"
             raise InvalidArgument(message)
         memory = self._store.get()
-        inherited = memory.get(source).quarantined if source is not None else False
+        episode = None if source is None else memory.get(source)
         mark = self._session.writing("remember", read_untrusted=read_untrusted)
-        vouched = source is not None or mark.provenance == TRUSTED_PROVENANCE
+        provenance, quarantined = mark
+        if episode is not None:
+            # Stated here too: once the episode is forgotten, which may be now, it marks no fact.
+            provenance = least_trusted((provenance, episode.provenance))
+            quarantined = quarantined or episode.quarantined
+        elif provenance == TRUSTED_PROVENANCE:
+            source = SESSION
+        else:
+            provenance = UNKNOWN_PROVENANCE
         uid = memory.assert_fact(
             subject,
             predicate,
             value,
-            source=(source or SESSION) if vouched else None,
-            source_provenance=mark.provenance if vouched else None,
+            source=source,
+            source_provenance=provenance if provenance in PROVENANCES else None,
             shared=shared,
-            quarantined=mark.quarantined,
+            quarantined=quarantined,
             valid_from=when,
         )
-        quarantined = mark.quarantined or inherited
         return results.written(uid, "semantic", self._agent, None, quarantined, shared=shared)
 
     def forget(self, memory_id: given.MemoryId) -> results.Removed:
@@ -147,6 +159,6 @@ def _must_lack(kind: str, others: Mapping[str, object]) -> None:
         InvalidArgument: Something of it was given.
     """
     for name, value in others.items():
-        if value:
+        if value is not None and value is not False:
             message = f"a memory of kind {kind!r} takes no {name}"
             raise InvalidArgument(message)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engram.models import Fact
 from engram.storage import uids
 from engram.times import from_micros
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +91,18 @@ def to_fact(row: tuple[Any, ...], sources: list[str]) -> Fact:
         shared=bool(shared),
         quarantined=bool(mark),
     )
+
+
+def conflicts(rows: Sequence[tuple[int, str, str, str]]) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of facts that say different things of one subject, one by one.
+
+    Args:
+        rows: Key, subject, predicate and object of facts, in the order of the keys.
+    """
+    later: dict[tuple[str, str], deque[tuple[int, str]]] = defaultdict(deque)
+    for key, subject, predicate, value in rows:
+        later[subject, predicate].append((key, value))
+    for key, subject, predicate, value in rows:
+        group = later[subject, predicate]
+        group.popleft()
+        yield from ((key, other) for other, said in group if said != value)

@@ -6,6 +6,7 @@ Valid time (`valid_from`, `valid_to`) says when a statement is true. Transaction
 
 from __future__ import annotations
 
+from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +14,7 @@ import apsw
 import numpy as np
 
 from engram.storage import uids
-from engram.storage.fact_records import statement, to_fact
+from engram.storage.fact_records import conflicts, statement, to_fact
 from engram.storage.ownership import OF_FACTS
 from engram.storage.segment import search_text
 from engram.storage.standing import OPEN_FACT
@@ -314,22 +315,24 @@ class Facts:
         ).fetchone()
         return found
 
-    def contradictions(self, agent: str | None) -> list[tuple[Fact, Fact]]:
+    def contradictions(self, agent: str | None, limit: int | None) -> list[tuple[Fact, Fact]]:
         """Return the pairs of active facts that cannot both hold, in insertion order.
 
         Same subject under any name, same predicate of one value, different object.
         """
-        pairs: list[tuple[int, int]] = list(
+        rows: list[tuple[int, str, str, str]] = list(
             self._connection.execute(
                 f"WITH open AS MATERIALIZED (SELECT f.id, {_CANONICAL.format('f')} AS subject,"  # noqa: S608
                 f" f.predicate, f.object FROM fact AS f WHERE {OPEN_FACT.format('f')}"
-                f" AND NOT {_MULTI.format('f')} AND (:agent IS NULL OR {VISIBLE.format('f')}))"
-                " SELECT a.id, b.id FROM open AS a JOIN open AS b ON a.subject = b.subject"
-                " AND a.predicate = b.predicate AND a.object <> b.object AND a.id < b.id"
-                " ORDER BY a.id, b.id",
+                f" AND NOT {_MULTI.format('f')} AND (:agent IS NULL OR {VISIBLE.format('f')})),"
+                " split AS (SELECT subject, predicate FROM open GROUP BY subject, predicate"
+                " HAVING min(object) <> max(object))"
+                " SELECT id, subject, predicate, object FROM open"
+                " JOIN split USING (subject, predicate) ORDER BY id",
                 {"agent": agent},
             )
         )
+        pairs = list(islice(conflicts(rows), limit))
         facts = dict(self._fetch(sorted({key for pair in pairs for key in pair}), agent))
         return [(facts[one], facts[other]) for one, other in pairs]
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from engram.errors import CannotOpen
 from engram.mcp.calls import store_tool
 from engram.mcp.opening import Opening
+from engram.mcp.options import IN_MEMORY
 from engram.mcp.profile import Profile
 from engram.mcp.reading import Reading
 from engram.mcp.trust import Session
@@ -35,6 +38,9 @@ def profile(options: Options) -> Profile:
     def opened() -> Engram:
         from engram import Engram  # noqa: PLC0415 - the client is answered before it loads
 
+        if options.db != IN_MEMORY and not Path(options.db).parent.is_dir():
+            message = "the folder of --db does not exist"
+            raise CannotOpen(message, "make it, or name a file in another")
         return Engram(
             options.db, agent_id=options.agent_id, key=options.key, events_path=options.events
         )
@@ -67,6 +73,7 @@ def _writing(writing: Writing) -> list[Tool]:
                 " undone."
             ),
             destructive=True,
+            idempotent=True,
         ),
     ]
 
@@ -99,14 +106,18 @@ def _reading(reading: Reading) -> list[Tool]:
             title="Timeline",
             description=(
                 "List the facts about one entity, superseded ones included, in the order they begin"
-                " to hold. as_of asks what held at a time, known_at what was believed then."
+                " to hold. as_of asks what held at a time, known_at what was believed then. more"
+                " is true where there are others, which began earlier."
             ),
             read_only=True,
         ),
         store_tool(
             reading.contradictions,
             title="Contradictions",
-            description="List the pairs of active facts that cannot both hold.",
+            description=(
+                "List the pairs of active facts that cannot both hold. more is true where there are"
+                " others."
+            ),
             read_only=True,
         ),
         store_tool(
