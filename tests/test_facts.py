@@ -16,6 +16,7 @@ from stand_ins import Clock, WordEmbedder
 from engram import Engram, Episode, Fact
 from engram.errors import InvalidArgument, InvalidType, NotFound, ScopeError
 from engram.storage import FactSource, NewFact
+from engram.storage.fact_records import conflicts
 from engram.times import to_micros
 
 DAY = timedelta(days=1)
@@ -220,6 +221,24 @@ def test_asserting_closes_nothing_and_contradictions_show(memory):
     memory.assert_fact("Ivan", "works_at", "Old Corp", valid_to=START + DAY)
     pairs = [(a.object, b.object) for a, b in memory.contradictions()]
     assert pairs == [("Globex", "Acme"), ("Acme", "Globex")]
+    for limit in (1, 2, 3):
+        assert memory.contradictions(limit=limit) == memory.contradictions()[:limit]
+
+
+def test_not_every_contradiction_is_made_to_return_some(memory, monkeypatch):
+    """Every two of 300 values contradict each other: 44,850 pairs."""
+    made = []
+
+    def counted(rows):
+        for pair in conflicts(rows):
+            made.append(pair)
+            yield pair
+
+    for number in range(300):
+        memory.assert_fact("Ivan", "lives_in", f"town {number}")
+    monkeypatch.setattr("engram.storage.facts.conflicts", counted)
+    assert len(memory.contradictions(limit=50)) == len(made) == 50
+    assert len(memory.contradictions()) == 300 * 299 / 2
 
 
 def test_values_of_a_multi_valued_predicate_do_not_destroy_each_other(memory):

@@ -143,4 +143,4 @@ class InnerClient(Caller):
     def _connection(self, stack: ExitStack) -> object:
         profile = chosen(self._options)
         stack.callback(profile.store.close)
-        return mcp_server(profile)
+        return mcp_server(profile, None)

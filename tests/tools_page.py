@@ -59,8 +59,15 @@ def returned(schema: dict[str, Any]) -> str:
     def keys(of: dict[str, Any]) -> str:
         of = known[of["$ref"].rpartition("/")[2]] if "$ref" in of else of
         needed = of["required"]
-        names = [f"`{key}`" if key in needed else f"`{key}`?" for key in of["properties"]]
+        names = [
+            (f"`{key}`" if key in needed else f"`{key}`?") + listed(part)
+            for key, part in of["properties"].items()
+        ]
         return ", ".join(names)
+
+    def listed(part: dict[str, Any]) -> str:
+        items = part.get("items", {})
+        return f" (a list of {keys(items)})" if "$ref" in items else ""
 
     properties = schema["properties"]
     if properties.keys() != {"result"}:

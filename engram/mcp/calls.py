@@ -10,7 +10,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
 from mcp_types import ToolAnnotations
-from pydantic import ValidationError, create_model
+from pydantic import ValidationError
 from typing_extensions import ParamSpec
 
 from engram.errors import EngramError
@@ -70,22 +70,34 @@ def store_tool(
         ),
     )
     metadata = made.fn_metadata
-    exact = create_model(
-        metadata.arg_model.__name__,
-        __base__=metadata.arg_model,
-        __cls_kwargs__={"extra": "forbid"},
-    )
+    metadata.arg_model.model_config["extra"] = "forbid"
+    metadata.arg_model.model_rebuild(force=True)
     made.fn_metadata = _Metadata(
-        arg_model=exact,
-        output_schema=metadata.output_schema,
+        arg_model=metadata.arg_model,
+        output_schema=_without(metadata.output_schema, "title", "description"),
         output_model=metadata.output_model,
         wrap_output=metadata.wrap_output,
     )
-    made.parameters = exact.model_json_schema(by_alias=True)
-    # A title that repeats the name costs every conversation of every client.
-    for parameter in made.parameters["properties"].values():
-        del parameter["title"]
+    made.parameters = {"additionalProperties": False, **_without(made.parameters, "title")}
     return made
+
+
+def _without(part: Any, *texts: str) -> Any:
+    """Return a part of a schema without texts that repeat names: every conversation pays for them.
+
+    Args:
+        part: The part; a property may have the name of such a text.
+        texts: The keywords.
+    """
+    if isinstance(part, list):
+        return [_without(one, *texts) for one in part]
+    if not isinstance(part, dict):
+        return part
+    return {
+        name: _without(one, *texts)
+        for name, one in part.items()
+        if name not in texts or isinstance(one, dict)
+    }
 
 
 def _telling(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:

@@ -15,6 +15,7 @@ import anyio
 from mcp.server import MCPServer
 
 from engram._version import __version__
+from engram.mcp.options import say
 from engram.mcp.profile import chosen
 
 if TYPE_CHECKING:
@@ -35,12 +36,12 @@ _HANDSHAKE = ("initialize", "server/discover", "ping")
 _Lifespan = Callable[[MCPServer[Any]], AbstractAsyncContextManager[None]]
 
 
-def server(profile: Profile, lifespan: _Lifespan | None = None) -> MCPServer[Any]:
+def server(profile: Profile, lifespan: _Lifespan | None) -> MCPServer[Any]:
     """Return the server of a profile; it opens the store once the client was answered.
 
     Args:
         profile: Its tools.
-        lifespan: What is entered when it begins to serve.
+        lifespan: What is entered when it begins to serve; None is nothing.
     """
 
     async def opening(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
@@ -74,6 +75,8 @@ class _Answers(FileIO):
     The SDK would wait for the next request first, which may never come.
     """
 
+    _failed = False
+
     def write(self, data: ReadableBuffer, /) -> int:
         """Write a part.
 
@@ -83,7 +86,11 @@ class _Answers(FileIO):
         try:
             return super().write(data)
         except OSError as error:
-            os.kill(os.getpid(), signal.SIGTERM)
+            # Whoever closes it tries once more.
+            if not self._failed:
+                self._failed = True
+                say(f"the client cannot be answered: {error.strerror}")
+                os.kill(os.getpid(), signal.SIGTERM)
             raise BrokenPipeError(errno.EPIPE, error.strerror) from error
 
 

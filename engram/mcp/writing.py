@@ -65,6 +65,7 @@ class Writing:
         check_scope(agent_id, self._agent)
         when = moment(timestamp, "timestamp")
         triple = {"subject": subject, "predicate": predicate, "object": object}
+        _check_texts({**triple, "content": content, "tags": tags, "actors": actors})
         if kind == "episodic":
             _must_lack(kind, {**triple, "shared": shared, "source": source})
             check_claim(provenance)
@@ -150,6 +151,21 @@ class Writing:
                 raise results.not_found() from None
             return {"id": memory_id, "kind": "semantic", "deleted": True}
         return {"id": memory_id, "kind": "episodic", "deleted": True}
+
+
+def _check_texts(texts: Mapping[str, str | list[str] | None]) -> None:
+    """Refuse what cannot be stored; the store would, when the session has heard of the write.
+
+    Raises:
+        InvalidArgument: A text has lone surrogates.
+    """
+    from engram import arguments  # noqa: PLC0415 - the client is answered before it loads
+
+    for name, value in texts.items():
+        if isinstance(value, list):
+            arguments.names(value, name)
+        elif value is not None:
+            arguments.text(value, name)
 
 
 def _must_lack(kind: str, others: Mapping[str, object]) -> None:

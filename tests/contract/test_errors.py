@@ -101,6 +101,8 @@ REFUSED = {
         lambda w: w.own.recall("x", 4097, mode="spreading"), InvalidArgument, ValueError),
     "recall_memories of an unknown kind": (
         lambda w: w.own.recall_memories("x", kind="facts"), InvalidArgument, ValueError),
+    "no contradictions at all": (
+        lambda w: w.own.contradictions(limit=0), InvalidArgument, ValueError),
     "search with k above 20": (lambda w: w.own.search("x", 21), InvalidArgument, ValueError),
     "search for nothing": (lambda w: w.own.search(" "), InvalidArgument, ValueError),
     "an unknown mode": (lambda w: w.own.recall("x", mode="fuzzy"), InvalidArgument, ValueError),

@@ -93,6 +93,35 @@ def test_a_refusal_is_on_stderr(tmp_path):
     assert b"--provenance" in done.stderr
 
 
+def test_a_path_may_begin_at_home(tmp_path):
+    """Hosts start the server without a shell."""
+    home = {"HOME": str(tmp_path)}
+    (tmp_path / "key").write_text("two words", encoding="utf-8")
+    options = started(["--db", "~/a.engram", "--key-file", "~/key"], **home)
+    assert (options.db, options.key) == (str(tmp_path / "a.engram"), "two words")
+    assert started(["--events", "~/a.ndjson"], **home).events == str(tmp_path / "a.ndjson")
+    named = started([], ENGRAM_MCP_DB="~/b.engram", ENGRAM_MCP_EVENTS="~/b.ndjson", **home)
+    assert (named.db, named.events) == (f"{tmp_path}/b.engram", f"{tmp_path}/b.ndjson")
+    project = started(["--profile", "memory", "--db", "~/a.engram"], **home)
+    assert project.project.store_path == tmp_path / "a.engram"
+
+
+def test_the_settings_of_a_project_are_read_at_each_start(tmp_path, monkeypatch):
+    for name in ("one", "two"):
+        (tmp_path / name / ".engram").mkdir(parents=True)
+        monkeypatch.chdir(tmp_path / name)
+        assert started(["--profile", "memory"]).project.root.name == name
+
+
+def test_no_passphrase_is_in_what_is_printed_of_the_options(tmp_path):
+    key = tmp_path / "key"
+    key.write_text("canary-47", encoding="utf-8")
+    for profile in ("engram", "memory"):
+        options = started(["--key-file", str(key), "--profile", profile, "--db", "a.engram"])
+        assert options.key == "canary-47"
+        assert "canary" not in repr(options)
+
+
 def test_the_version(tmp_path):
     done = CliRunner().invoke(command(print), ["--version"], prog_name="engram-mcp")
     assert done.output == f"engram-mcp {__version__}\n"

@@ -269,7 +269,7 @@ def test_progress_is_told_to_who_asks(serve, tmp_path):
         if len(told) == 2:
             go.touch()
 
-    assert client.result("contradictions", progress=progress) == []
+    assert client.result("contradictions", progress=progress) == {"pairs": [], "more": False}
     (first, total, message), (second, *_) = told[:2]
     assert TICK <= first < second
     assert (total, message) == (None, "at work")
@@ -316,7 +316,8 @@ def test_without_the_sdk_it_says_what_to_install(tmp_path):
         input="",
     )
     assert (done.returncode, done.stdout) == (1, "")
-    assert "pip install 'engram-embedded[mcp]'" in done.stderr
+    why = "the MCP server needs the MCP SDK (pip install 'engram-embedded[mcp]')"
+    assert done.stderr == f"Error: {why}\n"
 
 
 def test_an_encrypted_store_needs_its_key(serve, tmp_path, path):
@@ -336,8 +337,9 @@ def test_an_encrypted_store_needs_its_key(serve, tmp_path, path):
 def test_a_store_that_could_not_be_opened_is_tried_again(serve, tmp_path):
     place = tmp_path / "later" / "memory.engram"
     client = serve(db=place)
-    assert client.refusal("stats")
-    assert "the store cannot be opened" in client.err
+    why = "the folder of --db does not exist (make it, or name a file in another)"
+    assert client.refusal("stats") == why
+    assert f"the store cannot be opened: {why}" in client.err
     place.parent.mkdir()
     assert client.result("stats")["counts"]["episodic"] == 0
 

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from fake_trainer import FakeTrainer
+from engram_server import texts
+from fake_trainer import COMPLETE, FakeTrainer, insight
 from mcp_wire import COMMAND, PROFILES, STATUS, WRITE, Wire
 from workers import PATIENCE, environment, planted
 
@@ -147,16 +148,51 @@ def test_it_ends_with_its_parent(profile, tmp_path):
         assert process.stdout.read() == b""
 
 
-def test_a_trainer_under_way_does_not_keep_it(tmp_path):
+@pytest.mark.parametrize("how", ["eof", "signal"])
+def test_a_trainer_under_way_ends_with_it(how, tmp_path):
     gate = tmp_path / "gate"
     os.mkfifo(gate)
-    trainer = FakeTrainer(tmp_path).does(f"open({str(gate)!r}).read()")
-    with Wire(tmp_path, PROFILES["memory"], ENGRAM_TRAINER_BINARY=trainer) as wire:
+    trainer = FakeTrainer(tmp_path)
+    variables = {"ENGRAM_TRAINER_BINARY": trainer.does(f"open({str(gate)!r}).read()")}
+    with Wire(tmp_path, PROFILES["memory"], **variables) as wire:
         wire.shake()
         wire.begin("tools/call", {"name": "memory_train_generate", "arguments": {}})
-        with gate.open("w"):
-            wire.process.stdin.close()
-            assert wire.process.wait(LIMIT) == 0
+        with gate.open("w") as held:
+            if how == "eof":
+                wire.process.stdin.close()
+            else:
+                wire.process.send_signal(signal.SIGTERM)
+            assert wire.process.wait(LIMIT) == (0 if how == "eof" else 128 + signal.SIGTERM)
+            # Nobody has the other end of it any more.
+            unread = select.poll()
+            unread.register(held, 0)
+            assert unread.poll(LIMIT * 1000)
+    # And the next one may train.
+    trainer.says(insight("one", **texts(1)), COMPLETE)
+    with Wire(tmp_path, PROFILES["memory"], **variables) as wire:
+        wire.shake()
+        assert wire.done("memory_train_generate", {})["generated"] == 1
+
+
+@profiles
+def test_it_ends_when_it_cannot_answer(profile, tmp_path):
+    """As where a file takes the answers, and the disk is full."""
+    with (
+        Path("/dev/full").open("wb") as full,
+        subprocess.Popen(
+            [*COMMAND, *PROFILES[profile]],
+            stdin=subprocess.PIPE,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            cwd=tmp_path,
+            env=environment(tmp_path),
+        ) as process,
+    ):
+        process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+        process.stdin.flush()
+        assert process.wait(LIMIT + PATIENCE) == 128 + signal.SIGTERM
+        said = "engram-mcp: the client cannot be answered: No space left on device\n"
+        assert process.stderr.read().decode() == said
 
 
 # Prints by every way there is: at an import, and in the process's thread that opens the store.

@@ -155,7 +155,9 @@ def test_hints_say_what_only_reads_and_what_destroys(session):
     async def use(connected):
         tools = (await connected.list_tools()).tools
         hints = {tool.name: tool.annotations for tool in tools}
+        # A search notes what it showed, and changes no memory: hosts need not ask for it.
         assert {name for name, hint in hints.items() if hint.read_only_hint} == {
+            "memory_search",
             "memory_status",
             "memory_config",
             "memory_export",

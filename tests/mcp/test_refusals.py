@@ -29,6 +29,11 @@ TRIPLE = {"subject": "Ivan", "predicate": "lives_in", "object": "Omsk"}
         ({"kind": "semantic", **TRIPLE, "object": ""}, "needs subject"),
         ({"kind": "semantic", **TRIPLE, "object": " "}, "needs subject"),
         ({"kind": "semantic", **TRIPLE, "provenance": "tool"}, "takes no provenance"),
+        ({"kind": "semantic", **TRIPLE, "provenance": ""}, "takes no provenance"),
+        ({"kind": "semantic", **TRIPLE, "content": ""}, "takes no content"),
+        ({"kind": "semantic", **TRIPLE, "tags": []}, "takes no tags"),
+        ({"content": "x", "subject": ""}, "takes no subject"),
+        ({"content": "x", "source": ""}, "takes no source"),
         ({"kind": "semantic", **TRIPLE, "tags": ["a"]}, "takes no tags"),
         ({"kind": "semantic", **TRIPLE, "actors": ["a"]}, "takes no actors"),
         ({"kind": "semantic", **TRIPLE, "source": "nothing"}, "there is no such episode"),
@@ -57,11 +62,31 @@ def test_a_refused_memory_leaves_nothing(shared, arguments, reason):
 
 
 @pytest.mark.parametrize(
+    "arguments",
+    [
+        {"content": "\ud800"},
+        {"content": "x", "tags": ["\ud800"]},
+        {"content": "x", "actors": ["\ud800"], "provenance": "tool"},
+        *({"kind": "semantic", **TRIPLE, part: "\ud800"} for part in TRIPLE),
+    ],
+    ids=ascii,
+)
+def test_what_is_no_text_leaves_nothing(inside, arguments):
+    """No line of JSON brings it; a program that serves the tools otherwise might."""
+    client = inside(provenance="user")
+    before = client.result("stats")
+    refusal = client.refusal("remember", read_untrusted=True, **arguments)
+    assert "lone surrogates" in refusal
+    assert client.result("stats") == before
+    assert before["session"]["untrusted"] is False
+
+
+@pytest.mark.parametrize(
     ("tool", "arguments", "reason"),
     [
         ("recall", {}, "query: Field required"),
-        ("recall", {"query": "x", "limit": 0}, "k must be at least 1"),
-        ("recall", {"query": "x", "limit": 5000}, "k must be at most 4096"),
+        ("recall", {"query": "x", "limit": 0}, "limit: Input should be greater than or equal to 1"),
+        ("recall", {"query": "x", "limit": 1001}, "limit: Input should be less than or equal to 1000"),
         ("recall", {"query": "x", "limit": "many"}, "limit: Input should be a valid integer"),
         ("recall", {"query": "x", "mode": "psychic"}, "mode must be one of"),
         ("recall", {"query": "x", "kind": "procedural"}, "kind must be one of"),
@@ -75,8 +100,10 @@ def test_a_refused_memory_leaves_nothing(shared, arguments, reason):
         ("forget", {"memory_id": "nothing"}, "memory not found"),
         ("timeline", {"entity": "x", "known_at": "then"}, "known_at is no ISO 8601 date"),
         ("contradictions", {"entity": "x"}, "entity: Extra inputs are not permitted"),
-        ("recent", {"limit": 0}, "limit must be at least 1"),
-        ("recent", {"limit": 1001}, "limit must be at most 1000"),
+        ("recent", {"limit": 0}, "limit: Input should be greater"),
+        ("recent", {"limit": 1001}, "limit: Input should be less"),
+        ("timeline", {"entity": "x", "limit": 0}, "limit: Input should be greater"),
+        ("contradictions", {"limit": 1001}, "limit: Input should be less"),
         ("recent", {"cursor": "elsewhere"}, "cursor is not one"),
         ("stats", {"agent_id": BOB}, "agent_id is not this server's"),
     ],
@@ -143,7 +170,7 @@ def test_what_is_anothers_is_out_of_reach(serve, bobs):
         item["id"]
         for item in [
             *client.result("recall", query="Bob secret diary chess", limit=50),
-            *client.result("timeline", entity="Bob"),
+            *client.result("timeline", entity="Bob")["facts"],
             *client.result("recent")["memories"],
         ]
     }

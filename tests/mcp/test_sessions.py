@@ -90,8 +90,8 @@ def honest(client) -> None:
     for item in client.result("recall", query=QUESTION):
         assert (item["provenance"], item["quarantined"]) == ("user", False)
         client.result("why", memory_id=item["id"])
-    assert client.result("timeline", entity="Ivan")
-    assert client.result("contradictions")
+    assert client.result("timeline", entity="Ivan")["facts"]
+    assert client.result("contradictions")["pairs"]
     assert client.result("recent")["memories"]
     assert state(client) == CLEAN
     assert client.result("remember", content="I like tea.")["quarantined"] is False
@@ -231,13 +231,34 @@ def test_a_fact_with_a_source_is_worth_no_more_than_it(inside, mixed, ceiling, s
     assert why["extracted_from"] == [mixed[source]]
 
 
+@pytest.mark.parametrize("source", ["user", "tool", "quarantined"])
+def test_a_source_that_is_forgotten_meanwhile_has_its_say(inside, mixed, monkeypatch, source):
+    get = Engram.get
+
+    def vanishing(memory, uid):
+        episode = get(memory, uid)
+        memory.forget(uid)
+        return episode
+
+    monkeypatch.setattr(Engram, "get", vanishing)
+    client = inside(provenance="user")
+    told = client.result("remember", kind="semantic", source=mixed[source], **TRIPLE)
+    expected = ("tool" if source == "tool" else "user", source == "quarantined")
+    assert told["quarantined"] is expected[1]
+    why = client.result("why", memory_id=told["id"])
+    assert (why["provenance"], why["quarantined"]) == expected
+    trusted = client.result("recall", query="Ivan lives", kind="semantic", trusted_only=True)
+    assert [item["id"] for item in trusted] == ([told["id"]] if source == "user" else [])
+
+
 def test_facts_are_private_unless_shared(inside):
     client = inside()
     private = client.result("remember", kind="semantic", **TRIPLE)["id"]
     shared = client.result("remember", kind="semantic", shared=True, **TRIPLE)
     assert shared["shared"] is True
     bob = inside(agent_id="agent://acme.example/bob")
-    assert [fact["id"] for fact in bob.result("timeline", entity="Ivan")] == [shared["id"]]
+    [fact] = bob.result("timeline", entity="Ivan")["facts"]
+    assert fact["id"] == shared["id"]
     assert bob.refusal("why", memory_id=private).startswith("memory not found")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import jsonschema
@@ -42,8 +43,8 @@ PARAMETERS = {
         "trusted_only": False,
     },
     "why": {"memory_id": ...},
-    "timeline": {"entity": ..., "as_of": None, "known_at": None},
-    "contradictions": {},
+    "timeline": {"entity": ..., "as_of": None, "known_at": None, "limit": 100},
+    "contradictions": {"limit": 50},
     "recent": {
         "limit": 10,
         "cursor": None,
@@ -83,9 +84,17 @@ def test_the_tools_are_these_with_these_parameters(shared):
         assert all("description" in one for one in properties.values())
         hints = tool.annotations
         assert (hints.read_only_hint, hints.destructive_hint) == HINTS[name]
+        # Who erases twice has erased once.
+        assert hints.idempotent_hint is (name != "remember")
         assert hints.open_world_hint is False
         assert tool.description
         assert tool.output_schema["type"] == "object"
+
+
+def test_what_is_told_of_the_tools_is_short(shared):
+    """Every conversation pays for it."""
+    told = [tool.model_dump(by_alias=True, exclude_none=True) for tool in shared.tools()]
+    assert len(json.dumps(told, separators=(",", ":"))) < 17_000
 
 
 def test_the_page_is_true():
@@ -267,17 +276,38 @@ def test_a_timeline_and_its_contradictions(shared):
         )["id"]
         for year, city in enumerate(("Omsk", "Tomsk"))
     ]
-    told = shared.result("timeline", entity="Vera")
+    told = shared.result("timeline", entity="Vera")["facts"]
     assert [fact["id"] for fact in told] == ids
     assert [fact["content"] for fact in told] == ["Vera lives_in Omsk", "Vera lives_in Tomsk"]
-    held = shared.result("timeline", entity="Vera", as_of="2020-06-01")
+    held = shared.result("timeline", entity="Vera", as_of="2020-06-01")["facts"]
     assert [fact["object"] for fact in held] == ["Omsk"]
-    assert shared.result("timeline", entity="Vera", known_at="2020-06-01") == []
-    assert shared.result("timeline", entity="nobody") == []
-    pairs = shared.result("contradictions")
+    nothing = {"facts": [], "more": False}
+    assert shared.result("timeline", entity="Vera", known_at="2020-06-01") == nothing
+    assert shared.result("timeline", entity="nobody") == nothing
+    pairs = shared.result("contradictions")["pairs"]
     assert [pair for pair in pairs if pair["first"]["subject"] == "Vera"] == [
         {"first": told[0], "second": told[1]}
     ]
+
+
+def test_no_list_of_facts_is_longer_than_was_asked(serve, path):
+    """Every two of a hundred values contradict each other: 4,950 pairs."""
+    with Engram(path, agent_id=AGENT) as memory:
+        for year in range(1901, 2001):
+            memory.assert_fact(
+                "Vera", "lives_in", f"town {year}", valid_from=datetime(year, 1, 1, tzinfo=UTC)
+            )
+    client = serve()
+    assert len(client.result("contradictions")["pairs"]) == 50
+    found = client.result("contradictions", limit=3)
+    assert found["more"] is True
+    assert [(one["first"]["object"], one["second"]["object"]) for one in found["pairs"]] == [
+        ("town 1901", f"town {year}") for year in (1902, 1903, 1904)
+    ]
+    assert client.result("timeline", entity="Vera")["more"] is False
+    told = client.result("timeline", entity="Vera", limit=2)
+    assert told["more"] is True
+    assert [fact["object"] for fact in told["facts"]] == ["town 1999", "town 2000"]
 
 
 def test_forgetting_is_for_good(shared):
