@@ -29,7 +29,7 @@ def server(context: click.Context, *, config: str | None) -> None:
     """
     from engram.server.failures import Failure  # noqa: PLC0415 - heavy, with what is below
     from engram.server.process import serve  # noqa: PLC0415
-    from engram.server.reporting import take_over  # noqa: PLC0415
+    from engram.reporting import take_over  # noqa: PLC0415
     from engram.server.settings import load  # noqa: PLC0415
 
     take_over()

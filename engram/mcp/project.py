@@ -22,7 +22,7 @@ from engram.mcp.project_parameters import given, schema_of
 from engram.mcp.project_tools import TOOLS
 from engram.server.failures import SOCKET, Failure
 from engram.server.limits import Limits
-from engram.server.reporting import report
+from engram.reporting import report
 
 if TYPE_CHECKING:
     from engram.mcp.options import Options

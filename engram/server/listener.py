@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from engram.server import frames
 from engram.server.failures import SOCKET, Failure
 from engram.server.lines import PIECE, Lines, Room, StalledLineError
-from engram.server.reporting import report
+from engram.reporting import report
 
 if TYPE_CHECKING:
     from engram.server.limits import Limits

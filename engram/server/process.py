@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from engram.server.limits import Limits
 from engram.server.listener import Listener
 from engram.server.place import bound, claimed
-from engram.server.reporting import report, say
+from engram.reporting import report, say
 from engram.server.workers import Methods, Workers
 
 if TYPE_CHECKING:

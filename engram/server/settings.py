@@ -23,7 +23,7 @@ from engram.server.failures import (
     INVALID_PROVIDER,
     Failure,
 )
-from engram.server.reporting import say
+from engram.reporting import say
 from engram.server.sections import (
     EMBEDDING_PROVIDERS,
     LLM_PROVIDERS,

@@ -10,7 +10,7 @@ from engram.server import frames
 from engram.server.failures import SOCKET, Failure
 from engram.server.frames import UnreadableLineError
 from engram.server.lines import PIECE
-from engram.server.reporting import report
+from engram.reporting import report
 
 if TYPE_CHECKING:
     from engram.server.frames import Request
