@@ -9,27 +9,23 @@ from contextvars import copy_context
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Self
 
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    PutOp,
+    SearchItem,
+    SearchOp,
+    get_text_at_path,
+    tokenize_path,
+    validate_op_namespace,
+)
+
 from engram import arguments
-from engram.errors import Closed, InvalidArgument, InvalidType, MissingExtra
+from engram.errors import Closed, InvalidArgument, InvalidType
 from engram.items import ItemMemory, ItemPut
 from engram.items.keeping import LONGEST
-
-try:
-    from langgraph.store.base import (
-        BaseStore,
-        GetOp,
-        Item,
-        ListNamespacesOp,
-        PutOp,
-        SearchItem,
-        SearchOp,
-        get_text_at_path,
-        tokenize_path,
-        validate_op_namespace,
-    )
-except ImportError as error:
-    message = "EngramStore needs LangGraph"
-    raise MissingExtra(message, "pip install 'engram-embedded[langgraph]'") from error
 
 if TYPE_CHECKING:
     import os
