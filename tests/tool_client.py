@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -15,17 +14,14 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import CallToolResult, Tool
+from mcp_wire import COMMAND
 from workers import environment
 
 from engram.mcp.options import Options
 from engram.mcp.profile import chosen
-from engram.mcp.serving import server as mcp_server
+from engram.mcp.serving import server
 
 AGENT = "agent://acme.example/alice"
-
-
-def server(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "engram.mcp_server", *arguments]
 
 
 class Caller:
@@ -113,7 +109,7 @@ class ToolClient(Caller):
 
     def __init__(self, *arguments: str, home: Path, **variables: str) -> None:
         super().__init__()
-        command, *rest = server(*arguments)
+        command, *rest = (*COMMAND, *arguments)
         self._parameters = StdioServerParameters(
             command=command, args=rest, cwd=home, env=environment(home, **variables)
         )
@@ -143,4 +139,4 @@ class InnerClient(Caller):
     def _connection(self, stack: ExitStack) -> object:
         profile = chosen(self._options)
         stack.callback(profile.store.close)
-        return mcp_server(profile, None)
+        return server(profile, None)

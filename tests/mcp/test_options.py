@@ -6,19 +6,12 @@ import subprocess
 
 import pytest
 from click.testing import CliRunner
-from tool_client import server
+from mcp_command import started
+from mcp_wire import COMMAND
 from workers import environment
 
 from engram import __version__
 from engram.mcp.options import Options, command
-
-
-def started(arguments: list[str], **variables: str) -> Options | None:
-    """What the server would be started with; None where that is refused with exit code 2."""
-    seen: list[Options] = []
-    done = CliRunner().invoke(command(seen.append), arguments, env=variables)
-    assert done.exit_code == (0 if seen else 2), done.output
-    return seen[0] if seen else None
 
 
 def test_it_starts_with_these_defaults(monkeypatch):
@@ -96,7 +89,10 @@ def test_a_wrong_command_line_is_refused(arguments, variables):
 
 def test_a_refusal_is_on_stderr(tmp_path):
     done = subprocess.run(
-        server("--provenance", "me"), capture_output=True, env=environment(tmp_path), cwd=tmp_path
+        [*COMMAND, "--provenance", "me"],
+        capture_output=True,
+        env=environment(tmp_path),
+        cwd=tmp_path,
     )
     assert (done.returncode, done.stdout) == (2, b"")
     assert b"--provenance" in done.stderr

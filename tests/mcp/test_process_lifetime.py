@@ -16,8 +16,10 @@ from pathlib import Path
 import pytest
 from engram_server import texts
 from fake_trainer import COMPLETE, FakeTrainer, insight
-from mcp_wire import COMMAND, PROFILES, STATUS, WRITE, Wire
+from mcp_wire import COMMAND, PROFILES, STATUS, STORES, WRITE, Wire
 from workers import PATIENCE, environment, planted
+
+from engram import Engram, lifetime
 
 # Seconds in which a process must have ended, plus what a busy machine takes to see it.
 LIMIT = 2 + 10
@@ -46,8 +48,19 @@ def held(folder: Path, *names: str) -> Iterator[tuple[dict[str, str], Path]]:
     yield planted(folder, WAITING.format(names=names, gate=str(gate))), gate
 
 
+def kept(folder: Path, profile: str) -> int:
+    """How many memories a store has that is whole."""
+    with Engram(folder / STORES[profile]) as memory:
+        assert memory.check() == []
+        return memory.counts().episodes
+
+
 def maps(process: int) -> str:
     return Path(f"/proc/{process}/maps").read_text(encoding="utf-8")
+
+
+def test_its_watch_leaves_it_less_than_two_seconds():
+    assert lifetime._LOOK / 1000 + lifetime._GRACE < 2
 
 
 @profiles
@@ -77,56 +90,69 @@ def test_it_ends_with_its_input(profile, tmp_path):
         wire.done(*WRITE[profile])
         wire.process.stdin.close()
         assert wire.process.wait(LIMIT) == 0
+        assert (wire.process.stdout.read(), wire.process.stderr.read()) == (b"", b"")
+    assert kept(tmp_path, profile) == 1
 
 
-@profiles
-def test_it_ends_when_nothing_was_said(profile, tmp_path):
-    with Wire(tmp_path, PROFILES[profile]) as wire:
+def test_it_ends_when_nothing_was_said(tmp_path):
+    with Wire(tmp_path) as wire:
         wire.process.stdin.close()
         assert wire.process.wait(LIMIT + PATIENCE) == 0
+        assert wire.process.stdout.read() == b""
 
 
-@profiles
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("profile", "number"), [("engram", signal.SIGTERM), ("memory", signal.SIGINT)]
+)
 def test_it_ends_at_a_signal(profile, number, tmp_path):
     with Wire(tmp_path, PROFILES[profile]) as wire:
         wire.shake()
         wire.done(*WRITE[profile])
         wire.process.send_signal(number)
         assert wire.process.wait(LIMIT) == 128 + number
-    # And the store is whole.
-    with Wire(tmp_path, PROFILES[profile]) as wire:
-        wire.shake()
-        assert wire.done(STATUS[profile])
+        assert wire.process.stderr.read() == b""
+    assert kept(tmp_path, profile) == 1
 
 
-@profiles
-@pytest.mark.parametrize("how", ["eof", "signal", "unread"])
+# Native code that goes on whatever signal comes, so that no handler of Python's gets to run.
+BUSY = """
+    import hashlib, os, sys
+
+    class Finder:
+        def find_spec(self, name, path=None, target=None):
+            if name == "onnxruntime":
+                os.write(2, b"busy\\n")
+                hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
+
+    sys.meta_path.insert(0, Finder())
+"""
+
+
+@pytest.mark.parametrize(
+    ("profile", "how"),
+    [("engram", "eof"), ("memory", "eof"), ("engram", "signal"), ("memory", "unread")],
+)
 def test_a_call_under_way_does_not_keep_it(profile, how, tmp_path):
-    with (
-        held(tmp_path, "onnxruntime") as (variables, gate),
-        Wire(tmp_path, PROFILES[profile], **variables) as wire,
-    ):
+    with Wire(tmp_path, PROFILES[profile], **planted(tmp_path, BUSY)) as wire:
         wire.shake()
         tool, arguments = WRITE[profile]
         wire.begin("tools/call", {"name": tool, "arguments": arguments})
-        with gate.open("w"):  # opened when the call reads at the other end
-            if how == "eof":
-                wire.process.stdin.close()
-            elif how == "signal":
-                wire.process.send_signal(signal.SIGTERM)
-            else:
-                wire.process.stdout.close()
-            assert wire.process.wait(LIMIT) in (0, 128 + signal.SIGTERM)
+        assert wire.process.stderr.readline() == b"busy\n"
+        if how == "eof":
+            wire.process.stdin.close()
+        elif how == "signal":
+            wire.process.send_signal(signal.SIGTERM)
+        else:
+            wire.process.stdout.close()
+        assert wire.process.wait(LIMIT) == (0 if how == "eof" else 128 + signal.SIGTERM)
 
 
-@profiles
-def test_it_ends_with_its_parent(profile, tmp_path):
+def test_it_ends_with_its_parent(tmp_path):
     """Also while somebody else holds its input open."""
     parent = textwrap.dedent(
         f"""
         import subprocess, sys
-        subprocess.Popen({[*COMMAND, *PROFILES[profile]]!r}).wait()
+        subprocess.Popen({[*COMMAND, *PROFILES["engram"]]!r}).wait()
         """
     )
     with subprocess.Popen(
@@ -174,13 +200,12 @@ def test_a_trainer_under_way_ends_with_it(how, tmp_path):
         assert wire.done("memory_train_generate", {})["generated"] == 1
 
 
-@profiles
-def test_it_ends_when_it_cannot_answer(profile, tmp_path):
+def test_it_ends_when_it_cannot_answer(tmp_path):
     """As where a file takes the answers, and the disk is full."""
     with (
         Path("/dev/full").open("wb") as full,
         subprocess.Popen(
-            [*COMMAND, *PROFILES[profile]],
+            [*COMMAND, *PROFILES["engram"]],
             stdin=subprocess.PIPE,
             stdout=full,
             stderr=subprocess.PIPE,
@@ -238,8 +263,7 @@ def test_only_messages_are_on_stdout(profile, tmp_path):
             assert f"{way} import {name}\n" in noise
 
 
-@profiles
-def test_who_reads_stdin_takes_no_request(profile, tmp_path):
+def test_who_reads_stdin_takes_no_request(tmp_path):
     code = """
         import os, subprocess, sys
 
@@ -251,20 +275,19 @@ def test_who_reads_stdin_takes_no_request(profile, tmp_path):
 
         sys.meta_path.insert(0, Finder())
     """
-    with Wire(tmp_path, PROFILES[profile], **planted(tmp_path, code)) as wire:
+    with Wire(tmp_path, **planted(tmp_path, code)) as wire:
         wire.shake()
         write = wire.begin(
-            "tools/call", dict(zip(("name", "arguments"), WRITE[profile], strict=True))
+            "tools/call", dict(zip(("name", "arguments"), WRITE["engram"], strict=True))
         )
         ping = wire.begin("ping")
         answers = {json.loads(wire.line())["id"] for _ in range(2)}
         assert answers == {write, ping}
 
 
-@profiles
-def test_nobody_has_to_read_its_diagnostics(profile, tmp_path):
-    tool = STATUS[profile]
-    with Wire(tmp_path, PROFILES[profile]) as wire:
+def test_nobody_has_to_read_its_diagnostics(tmp_path):
+    tool = STATUS["engram"]
+    with Wire(tmp_path) as wire:
         wire.shake()
         for _ in range(300):
             assert wire.call(tool, {"no such argument": "x" * 500})
@@ -273,9 +296,8 @@ def test_nobody_has_to_read_its_diagnostics(profile, tmp_path):
         assert wire.finish()[0] == 0
 
 
-@profiles
-def test_it_works_without_stderr(profile, tmp_path):
-    with Wire(tmp_path, PROFILES[profile], before=["sh", "-c", 'exec "$@" 2>&-', "sh"]) as wire:
+def test_it_works_without_stderr(tmp_path):
+    with Wire(tmp_path, before=["sh", "-c", 'exec "$@" 2>&-', "sh"]) as wire:
         wire.shake()
-        wire.done(*WRITE[profile])
+        wire.done(*WRITE["engram"])
         assert wire.finish()[0] == 0
