@@ -600,9 +600,7 @@ def test_a_source_that_must_be_an_episode_is_never_taken_for_a_name(open_memory,
         memory.forget(uid)
     before = memory.facts()
     with pytest.raises(NotFound):
-        memory.assert_fact(
-            "Ivan", "lives_in", "Omsk", source_episode=uid, source_provenance="user"
-        )
+        memory.assert_fact("Ivan", "lives_in", "Omsk", source_episode=uid, source_provenance="user")
     assert memory.facts() == before
 
 

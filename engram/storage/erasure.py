@@ -200,7 +200,9 @@ class EntityErasure:
 
     def _episodes(self, names: Sequence[str], *, sweep: bool) -> set[int]:
         """Return the episodes whose actors are named; with `sweep` those that mention a name."""
-        named = "mentions(n.name, :names)" if sweep else f"n.kind = 'actor' AND n.folded IN {_NAMED}"
+        named = (
+            "mentions(n.name, :names)" if sweep else f"n.kind = 'actor' AND n.folded IN {_NAMED}"
+        )
         rows = self._connection.execute(
             "SELECT l.episode FROM label AS n CROSS JOIN episode_label AS l ON l.label = n.id"  # noqa: S608
             f" WHERE {named}",

@@ -281,7 +281,11 @@ def test_a_zero_vector_is_near_nothing(open_store):
     store = open_store(embedding=Zero())
     store.add_texts(["nothing", "green tea", "green stones in an old wall"])
     found = store.similarity_search_with_score("green tea")
-    assert [d.page_content for d, _ in found] == ["green tea", "green stones in an old wall", "nothing"]
+    assert [d.page_content for d, _ in found] == [
+        "green tea",
+        "green stones in an old wall",
+        "nothing",
+    ]
     assert found[1][1] < 0.5
     assert found[2][1] == pytest.approx(0.0, abs=1e-12)
     assert [score for _, score in store.similarity_search_with_score("nothing")] == pytest.approx(

@@ -88,7 +88,11 @@ def test_what_is_no_text_leaves_nothing(inside, arguments):
     [
         ("recall", {}, "query: Field required"),
         ("recall", {"query": "x", "limit": 0}, "limit: Input should be greater than or equal to 1"),
-        ("recall", {"query": "x", "limit": 1001}, "limit: Input should be less than or equal to 1000"),
+        (
+            "recall",
+            {"query": "x", "limit": 1001},
+            "limit: Input should be less than or equal to 1000",
+        ),
         ("recall", {"query": "x", "limit": "many"}, "limit: Input should be a valid integer"),
         ("recall", {"query": "x", "mode": "psychic"}, "mode must be one of"),
         ("recall", {"query": "x", "kind": "procedural"}, "kind must be one of"),

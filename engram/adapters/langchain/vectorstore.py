@@ -136,9 +136,7 @@ class EngramVectorStore(VectorStore):
         """
         _refuse(unknown)
         listed = arguments.names(texts, "texts")
-        named = [
-            str(uuid4()) if one is None else one for one in _each(ids, len(listed), "ids")
-        ]
+        named = [str(uuid4()) if one is None else one for one in _each(ids, len(listed), "ids")]
         described = [_metadata(one) for one in _each(metadatas, len(listed), "metadatas")]
         self._memory.put(
             ItemPut(
