@@ -304,8 +304,8 @@ class Certificate:
         accuracy: What was asked for: "exact", "high" or "fast".
         strategy: "scan": every matching vector was compared; "sketch": sign bits chose which to
             compare; "graph": a proximity graph did.
-        exact: Whether the nearest episodes are certainly those of a brute-force search.
-        matching: Episodes that the scope and the filters let through.
+        exact: Whether the nearest memories are certainly those of a brute-force search.
+        matching: Episodes, facts or both that the scope and the filters let through.
         considered: Vectors that were compared.
         reason: The choice in words.
     """
@@ -350,6 +350,7 @@ class FactResult:
             0 to 2; infinite while the fact waits to be embedded.
         provenance: The least trusted source it ever had; "unknown" without one.
         quarantined: The fact is, or a source of it that is still there.
+        certificate: How the recall was answered, the same for all its results, of either kind.
     """
 
     fact: Fact
@@ -357,6 +358,7 @@ class FactResult:
     distance: float
     provenance: str
     quarantined: bool
+    certificate: Certificate | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass

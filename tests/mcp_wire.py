@@ -17,10 +17,13 @@ from workers import PATIENCE, environment
 
 COMMAND = (sys.executable, "-m", "engram.mcp_server")
 
-ENGRAM = ("--db", "agent.engram", "--agent-id", "agent", "--provenance", "user")
-"""An agent's store in the working folder."""
+STORES = {"engram": "agent.engram", "memory": "project.engram"}
+"""The store of each profile, in the working folder."""
 
-MEMORY = ("--profile", "memory", "--db", "project.engram")
+ENGRAM = ("--db", STORES["engram"], "--agent-id", "agent", "--provenance", "user")
+"""An agent's."""
+
+MEMORY = ("--profile", "memory", "--db", STORES["memory"])
 """A project's."""
 
 PROFILES = {"engram": ENGRAM, "memory": MEMORY}
@@ -83,14 +86,14 @@ class Wire:
             data = data[self.process.stdin.write(data) :]
 
     def line(self) -> bytes:
-        """The next line it says, whole; b"" when it says no more."""
+        """The next line it says, whole; when it says no more, what is left, which may be b""."""
         while b"\n" not in self._unread:
             ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE)
             assert ready, "no answer"
             part = self.process.stdout.read(65536)
             if not part:
-                assert self._unread == b""
-                return b""
+                left, self._unread = self._unread, b""
+                return left
             self._unread += part
         line, _, self._unread = self._unread.partition(b"\n")
         return line + b"\n"

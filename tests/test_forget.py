@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from files import every_byte
 
+from engram import FactResult, SearchResult
 from engram.errors import InvalidArgument, InvalidType, NotFound
 
 
@@ -87,6 +88,29 @@ def test_a_recall_that_returned_nothing_else_is_not_logged(memory):
     logged = memory._store._connection.execute("SELECT count(*) FROM recall_log").get
     assert logged >= 50
     assert memory.check() == []
+
+
+@pytest.mark.parametrize("way", ["forget_fact", "forget_entity", "forget"])
+@pytest.mark.parametrize("flushed", [True, False])
+def test_no_query_that_found_an_erased_fact_stays(open_memory, path, way, flushed):
+    with open_memory() as memory:
+        memory.observe("Ann and Bob played chess")
+        source = memory.observe("a note")
+        uid = memory.assert_fact("Bob", "has", "leukaemia", source=source)
+        found = memory.recall_memories("who has leukaemia or played chess", k=9)
+        assert {type(one) for one in found} == {SearchResult, FactResult}
+        if flushed:
+            memory._store.flush()
+        if way == "forget_fact":
+            memory.forget_fact(uid)
+        elif way == "forget_entity":
+            assert memory.forget_entity("Bob").wiped
+        else:
+            memory.forget(source)
+            memory.forget_fact(uid)
+        memory.recall("chess")
+    assert b"leukaemia" not in every_byte(path)
+    assert b"chess" in every_byte(path)
 
 
 class TestMany:

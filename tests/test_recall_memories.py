@@ -15,7 +15,10 @@ from stand_ins import WordEmbedder
 from engram import AsyncEngram, Engram, FactResult, ObserveInput, SearchResult
 from engram.engine import recalling
 from engram.errors import InvalidArgument, InvalidType, ModelMismatch
-from engram.index import fact_index
+from engram.index import fact_index, rows
+from engram.retrieval import memories
+from engram.storage import NewEpisode
+from engram.storage.fact_search import FactSearch
 
 MODES = ["hybrid", "cosine", "spreading"]
 WORDS = ["tea", "coffee", "berlin", "plan", "Ann", "works", "Globex", "on-call"]
@@ -334,6 +337,60 @@ def test_spreading_reaches_facts_of_what_is_activated(open_memory):
         assert (score > near[text]) == text.startswith("Alice"), text
 
 
+def globex(memory) -> None:
+    """An episode that mentions an entity with one fact, which nothing else leads to."""
+    for number in range(30):
+        memory.assert_fact(f"thing {number}", "is", f"kickoff {number}", shared=False)
+    uid = memory.observe("project kickoff")
+    with memory._store.writing():
+        graph = memory._store.graph
+        episode = memory._store.episodes.key(uid, memory.agent_id)
+        graph.mention(episode, graph.entity("Globex", 1), 1.0, memory.agent_id, 1)
+
+
+def spread(memory):
+    return memory.recall_memories("project kickoff", 5, kind="semantic", mode="spreading")
+
+
+@pytest.mark.parametrize("place", ["subject", "object"])
+def test_what_others_may_not_see_displaces_nothing_that_spreading_reaches(open_memory, place):
+    ann, bob = open_memory("ann"), open_memory("bob")
+
+    def state(memory, other: str) -> str:
+        ends = ("Globex", other) if place == "subject" else (other, "Globex")
+        return memory.assert_fact(ends[0], "noted", ends[1], shared=False)
+
+    mine = state(ann, "Zed")
+    globex(ann)
+    before = spread(ann)
+    assert before[0].fact.id == mine
+    for number in range(rows.HUB_ARCS + 5):
+        state(bob, f"n {number}")
+    assert spread(ann) == before
+
+
+def test_what_no_longer_holds_displaces_nothing_that_spreading_reaches(memory, clock):
+    memory.assert_fact("Globex", "ceo", "Zed")
+    globex(memory)
+    for number in range(rows.HUB_ARCS + 5):
+        memory.assert_fact("Globex", "noted", f"n {number}", valid_to=clock() + timedelta(hours=1))
+    clock.advance(days=1)
+    assert spread(memory)[0].fact.object == "Zed"
+
+
+def test_of_an_entity_with_many_facts_the_newest_are_reached(memory, monkeypatch):
+    monkeypatch.setattr(memories, "HUB_ARCS", 3)
+    memory.add_alias("Globex", "Globex Inc.")
+    old = memory.assert_fact("Globex", "ceo", "Zed")
+    for number in range(2):
+        memory.assert_fact("Globex Inc.", "noted", f"n {number}")
+    memory.assert_fact("Globex", "same as", "Globex Inc.")
+    globex(memory)
+    found = [r.fact.id for r in spread(memory) if "Globex" in r.fact.subject]
+    assert len(found) == 3
+    assert old not in found
+
+
 def test_another_model_takes_the_place_of_the_old_one_s_vectors(memory):
     memory.observe("x")
     memory.assert_fact("Ann", "likes", "tea")
@@ -357,6 +414,68 @@ def test_while_another_process_writes_the_words_answer(open_memory, monkeypatch)
         assert found.distance == np.inf
     [found] = reader.recall_memories("tea", kind="semantic")
     assert found.distance < 2
+
+
+UNWRITABLE = {
+    "full": "PRAGMA max_page_count = 1",
+    "read-only": "PRAGMA query_only = 1",
+}
+
+
+@pytest.mark.parametrize("why", UNWRITABLE)
+@pytest.mark.parametrize("episodes", [0, 1])
+def test_a_read_needs_no_room_to_write(open_memory, why, episodes):
+    memory = open_memory(embedder=WordEmbedder(4096))
+    for _ in range(episodes):
+        memory.observe("nothing of the kind")
+    memory.assert_fact("Bob", "likes", "cake")
+    memory.assert_fact("Ann", "likes", "tea")
+    with memory._store.reading():
+        memory._store._connection.execute(UNWRITABLE[why]).fetchall()
+    [found] = memory.recall_memories("tea", 1, kind="semantic")
+    assert said([found]) == ["Ann likes tea"]
+    assert found.distance == np.inf
+    assert facts_of(memory, "likes", mode="cosine") == []
+    with memory._store.reading():
+        for undone in ("PRAGMA max_page_count = 1000000", "PRAGMA query_only = 0"):
+            memory._store._connection.execute(undone).fetchall()
+    [found] = memory.recall_memories("Ann likes tea", 1, mode="cosine")
+    assert found.distance == pytest.approx(0, abs=1e-3)
+
+
+def test_without_a_model_the_words_answer(open_memory, monkeypatch):
+    monkeypatch.setattr(recalling, "_PATIENCE", 0.0)
+    reader, writer = open_memory("ann"), open_memory("bob")
+    writer.assert_fact("tea", "is", "bob's", shared=False)
+    reader.assert_fact("Ann", "likes", "coffee")
+    reader.assert_fact("Ann", "likes", "green tea, hot tea")
+    reader.assert_fact("Bob", "said", "that Ann likes tea")
+    with writer._store.writing():
+        assert reader.model() is None
+        found = reader.recall_memories("tea", 9)
+        assert said(found) == ["Ann likes green tea, hot tea", "Bob said that Ann likes tea"]
+        assert facts_of(reader, "tea") == said(found)
+        assert [r.score for r in found] == sorted((r.score for r in found), reverse=True)
+        assert reader.recall_memories("tea", tags=["t"]) == []
+        assert reader.recall_memories("tea", mode="spreading") == []
+    assert len(facts_of(reader, "tea")) == 3
+
+
+def test_without_a_model_episodes_and_facts_are_ranked_together(open_memory, monkeypatch):
+    """An experience waits for its vectors: till then nothing of the store has any."""
+    monkeypatch.setattr(recalling, "_PATIENCE", 0.0)
+    reader, writer = open_memory(), open_memory()
+    reader.assert_fact("Ann", "likes", "tea")
+    reader.assert_fact("Ann", "likes", "cake")
+    with reader._store.writing():
+        reader._store.add_episodes(
+            [NewEpisode("hot tea", 0), NewEpisode("cold water", 0)],
+            np.empty((0, 4), dtype=np.float32), np.zeros(2, dtype=np.int64),
+            model=0, agent=None, now=0,
+        )  # fmt: skip
+    with writer._store.writing():
+        assert sorted(said(reader.recall_memories("tea", 9))) == ["Ann likes tea", "hot tea"]
+        assert facts_of(reader, "tea") == ["Ann likes tea"]
 
 
 def test_the_long_fact_has_a_vector_for_each_chunk(open_memory):
@@ -474,14 +593,42 @@ def test_hidden_sources_hide_a_fact(open_memory, path, clock):
     assert facts_of(memory, "tea") == ["Ann likes tea"]
 
 
+def test_a_forgotten_episode_has_only_its_own_facts_read_again(memory, monkeypatch):
+    source, other = memory.observe("told", provenance="user"), memory.observe("heard")
+    for number in range(20):
+        memory.assert_fact("Ann", "knows", f"number {number}")
+    memory.assert_fact("Ann", "likes", "tea", source=source)
+    later = memory.assert_fact("Ann", "likes", "cake", source=source)
+    facts_of(memory, "tea")
+    read = []
+    columns = FactSearch.columns
+
+    def counted(self, *between):
+        found = columns(self, *between)
+        read.extend(found.keys.tolist())
+        return found
+
+    monkeypatch.setattr(FactSearch, "columns", counted)
+    memory.forget(other)
+    memory.forget_fact(later)
+    assert facts_of(memory, "likes tea", 1) == ["Ann likes tea"]
+    assert read == []
+    memory.forget(source)
+    assert facts_of(memory, "likes tea", 1, provenance="user") == ["Ann likes tea"]
+    assert len(read) == 1
+
+
 def test_the_recall_of_episodes_is_logged(memory):
     memory.observe("tea time")
-    memory.assert_fact("Ann", "likes", "tea")
     memory.recall_memories("tea")
+    memory.assert_fact("Ann", "likes", "tea")
+    memory.recall_memories("what tea")
+    memory.recall_memories("who", kind="semantic")
     memory._store.flush()
-    log = "SELECT query FROM recall_log"
+    log = "SELECT query FROM recall_log ORDER BY id"
     with memory._store.reading():
-        assert memory._store._connection.execute(log).fetchall() == [("tea",)]
+        # With a fact among the results, the query would outlive the fact.
+        assert memory._store._connection.execute(log).fetchall() == [("tea",), (None,)]
 
 
 def test_it_works_encrypted_and_async(tmp_path):

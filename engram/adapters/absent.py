@@ -1,13 +1,17 @@
-"""What stands where a class of an adapter would, while its framework is not installed."""
+"""Adapters whose framework may not be installed: their names can be imported all the same."""
 
 from __future__ import annotations
 
+import importlib
 from functools import cache
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from engram.errors import MissingExtra
 
-__all__ = ["absent"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["loader"]
 
 
 class _Absent(type):
@@ -30,11 +34,35 @@ class _Absent(type):
 
 
 @cache
-def absent(name: str, extra: str) -> type:
-    """Return a class whose every use raises `MissingExtra`.
+def _absent(name: str, extra: str) -> type:
+    return _Absent(name, (), {"extra": extra})
+
+
+def loader(
+    package: str, homes: Mapping[str, str], framework: str, extra: str
+) -> Callable[[str], object]:
+    """Return a `__getattr__` for a package, which loads a class when its name is asked for.
+
+    While the framework is not installed, it gives a class whose every use raises `MissingExtra`.
 
     Args:
-        name: The name of the class it stands for.
-        extra: The extra that brings its framework.
+        package: The package's `__name__`.
+        homes: The module of each name, within the package.
+        framework: The top-level package that the framework is imported from.
+        extra: The extra that brings it.
     """
-    return _Absent(name, (), {"extra": extra})
+
+    def load(name: str) -> object:
+        if name not in homes:
+            message = f"module {package!r} has no attribute {name!r}"
+            raise AttributeError(message)
+        try:
+            home = importlib.import_module(f"{package}.{homes[name]}")
+        except ModuleNotFoundError as error:
+            # Whatever else is missing, its extra does not bring.
+            if (error.name or "").partition(".")[0] != framework:
+                raise
+            return _absent(name, extra)
+        return getattr(home, name)
+
+    return load

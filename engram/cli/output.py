@@ -11,6 +11,7 @@ import click
 
 from engram.errors import EngramError
 from engram.models import FactResult, SearchResult
+from engram.storage import fact_records
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -87,7 +88,7 @@ def counted(number: int, noun: str) -> str:
 
 def statement(fact: Fact) -> str:
     """Return what a fact says; its later lines are indented, so that none can pass for a fact."""
-    text = f"{fact.subject} {fact.predicate} {fact.object}"
+    text = fact_records.statement(fact.subject, fact.predicate, fact.object)
     return text.replace("\n", "\n       ")
 
 

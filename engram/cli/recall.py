@@ -20,7 +20,6 @@ from engram.cli.options import (
     path_argument,
 )
 from engram.cli.output import line, print_document, print_results, result_documents
-from engram.models import SearchResult
 from engram.provenance import PROVENANCES, UNKNOWN_PROVENANCE
 
 if TYPE_CHECKING:
@@ -126,8 +125,7 @@ def recall(
     if as_json:
         asked = {"query": query, "k": count, "kind": kind, "mode": mode, "as_of": latest}
         scope = {"agent_id": agent_id, "cross_agent": cross_agent}
-        certificates = [hit.certificate for hit in results if isinstance(hit, SearchResult)]
-        certificate = certificates[0] if certificates else None
+        certificate = results[0].certificate if results else None
         how = {"certificate": certificate and asdict(certificate)}
         print_document({**asked, **scope, **how, "results": result_documents(results)})
         return

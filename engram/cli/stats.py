@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,20 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from engram.models import Counts
-
-_GAUGES: Final = {
-    "engram_episodes": "Episodes.",
-    "engram_episodes_embedded": "Episodes that have vectors.",
-    "engram_reflections": "Runs of reflection.",
-    "engram_last_reflection_timestamp_seconds": "When the last run of reflection ended.",
-    "engram_facts": "Facts, superseded ones included.",
-    "engram_facts_active": "Facts that are neither closed nor superseded.",
-    "engram_entities": "Named entities.",
-    "engram_store_bytes": "Size of the database.",
-    "engram_index_bytes": "Size of the index's files beside it.",
-    "engram_build_info": "The version that measured; always 1.",
-}
-_OF_AGENT: Final = tuple(_GAUGES)[:4]
 
 
 @click.command()
@@ -79,29 +65,34 @@ def _print(path: str, counts: Counts) -> None:
 
 def _exposition(counts: Counts, agent_id: str | None) -> Iterator[str]:
     """Yield the lines of version 0.0.4 of the format."""
+    own = "" if agent_id is None else _label("agent_id", agent_id)
     last = counts.last_reflection
-    values = {
-        "engram_episodes": counts.episodes,
-        "engram_episodes_embedded": counts.embedded,
-        "engram_reflections": counts.reflections,
-        "engram_last_reflection_timestamp_seconds": None if last is None else last.timestamp(),
-        "engram_facts": counts.facts,
-        "engram_facts_active": counts.active_facts,
-        "engram_entities": counts.entities,
-        "engram_store_bytes": counts.store_bytes,
-        "engram_index_bytes": counts.index_bytes,
-        "engram_build_info": 1,
-    }
-    for name, text in _GAUGES.items():
-        value = values[name]
-        if value is None:
-            continue
-        labels = ""
-        if name == "engram_build_info":
-            labels = _label("version", __version__)
-        elif agent_id is not None and name in _OF_AGENT:
-            labels = _label("agent_id", agent_id)
-        yield f"# HELP {name} {text}\n# TYPE {name} gauge\n{name}{labels} {value}\n"
+    gauges = [
+        ("episodes", "Episodes.", counts.episodes, own),
+        ("episodes_embedded", "Episodes that have vectors.", counts.embedded, own),
+        ("reflections", "Runs of reflection.", counts.reflections, own),
+        (
+            "last_reflection_timestamp_seconds",
+            "When the last run of reflection ended.",
+            None if last is None else last.timestamp(),
+            own,
+        ),
+        ("facts", "Facts, superseded ones included.", counts.facts, ""),
+        (
+            "facts_active",
+            "Facts that are neither closed nor superseded.",
+            counts.active_facts,
+            "",
+        ),
+        ("entities", "Named entities.", counts.entities, ""),
+        ("store_bytes", "Size of the database.", counts.store_bytes, ""),
+        ("index_bytes", "Size of the index's files beside it.", counts.index_bytes, ""),
+        ("build_info", "The version that measured; always 1.", 1, _label("version", __version__)),
+    ]
+    for name, text, value, labels in gauges:
+        if value is not None:
+            head = f"# HELP engram_{name} {text}\n# TYPE engram_{name} gauge\n"
+            yield f"{head}engram_{name}{labels} {value}\n"
 
 
 def _label(name: str, value: str) -> str:

@@ -11,12 +11,13 @@ import numpy as np
 
 from engram import arguments
 from engram.engine.forgetting import Forgetting
+from engram.engine.recall_query import recall_query
 from engram.errors import InvalidArgument, InvalidType, NotFound
-from engram.index import ACCURACIES, Adjacency
+from engram.index import Adjacency
 from engram.models import EpisodePage, ObserveInput
 from engram.paths import ownership
 from engram.provenance import DEFAULT_PROVENANCE, check_provenance
-from engram.retrieval import MAX_K, MODES, Query, recall
+from engram.retrieval import Query, recall
 from engram.storage import NewEpisode, Origin
 from engram.times import from_micros, to_micros
 
@@ -25,13 +26,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from engram.models import Episode, Filters, SearchResult
-    from engram.storage import EpisodeFilter
 
 _PAGE_MAX = 1000
-_DEPTH_MAX = 100
 _BEYOND = 2**63
 _LONGEST = 200
-_NO_VECTOR = np.empty(0, dtype=np.float32)
 
 
 class EpisodeMemory(Forgetting):
@@ -218,7 +216,7 @@ class EpisodeMemory(Forgetting):
                 DeprecationWarning,
                 stacklevel=3,  # past what traces the call
             )
-        asked = self._recall_query(
+        asked = recall_query(
             query,
             k,
             arguments.allowed(self._scope(cross_agent), filters, as_of),
@@ -242,60 +240,12 @@ class EpisodeMemory(Forgetting):
         self._recalled(asked.text, keys)
         return results
 
-    def _recalled(self, query: str, keys: list[int]) -> None:
+    def _recalled(self, query: str | None, keys: list[int]) -> None:
         """Go on with the index where that takes longer, and keep the recall for the access log."""
         if self._upkeep is not None:
             self._upkeep.start()
         if keys:
             self._store.note_recall(self._agent, query, self._now(), keys)
-
-    def _recall_query(
-        self,
-        query: str,
-        k: int,
-        allowed: EpisodeFilter,
-        *,
-        mode: str,
-        accuracy: str,
-        depth: int,
-        decay: float,
-        vector_weight: float,
-        fts_weight: float,
-        candidate_limit: int | None,
-        min_score: float | None,
-    ) -> Query:
-        """Return a recall's arguments, checked, without its vector; see `recall`."""
-        text = arguments.query(query)
-        count = arguments.integer(k, "k", 1, MAX_K)
-        for name, value, known in (("mode", mode, MODES), ("accuracy", accuracy, ACCURACIES)):
-            if value not in known:
-                message = f"{name} must be one of {', '.join(known)}"
-                raise InvalidArgument(message)
-        meaning, words = self._weights(vector_weight, fts_weight)
-        pool, floor = candidate_limit, min_score
-        return Query(
-            text=text,
-            vector=_NO_VECTOR,
-            k=count,
-            mode=mode,
-            accuracy=accuracy,
-            allowed=allowed,
-            vector_weight=meaning,
-            text_weight=words,
-            pool=None if pool is None else arguments.integer(pool, "candidate_limit", 1, 2**31),
-            min_score=None if floor is None else arguments.number(floor, "min_score"),
-            depth=arguments.integer(depth, "depth", 0, _DEPTH_MAX),
-            decay=arguments.number(decay, "decay", 0.0, 1.0),
-        )
-
-    @staticmethod
-    def _weights(vector_weight: float, text_weight: float) -> tuple[float, float]:
-        meaning = arguments.number(vector_weight, "vector_weight", 0.0)
-        words = arguments.number(text_weight, "fts_weight", 0.0)
-        if meaning == words == 0.0:
-            message = "vector_weight and fts_weight must not both be 0"
-            raise InvalidArgument(message)
-        return meaning, words
 
     def get(self, episode_id: str) -> Episode:
         """Return one episode.

@@ -122,7 +122,7 @@ class Erasure(Forgetting):
         """Rebuild the file so that it takes no more room than its contents.
 
         Erased text is gone before that (see `forget`); this gives its room back. The index is
-        brought up to date as by `maintain`. Other connections may be open and read on. Costs time,
+        brought up to date. Other connections may be open and read on. Costs time,
         and for as long as it runs memory, in the size of the store.
 
         Raises:
@@ -131,4 +131,4 @@ class Erasure(Forgetting):
         """
         self._scrub()
         self._store.compact()
-        self.maintain()
+        self._maintain()

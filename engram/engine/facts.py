@@ -16,7 +16,7 @@ from engram.provenance import (
     UNKNOWN_PROVENANCE,
     least_trusted,
 )
-from engram.storage import FactSource, NewFact
+from engram.storage import FactSource, NewFact, fact_records
 from engram.times import to_micros
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ class FactMemory(Session):
             model = self._store.evidence.model(key)
             provenance, quarantined = self._store.evidence.trust([key])[key]
         return {
-            "fact": f"{fact.subject} {fact.predicate} {fact.object}",
+            "fact": fact_records.statement(fact.subject, fact.predicate, fact.object),
             "extracted_from": fact.derived_from,
             "extracted_by": fact.extracted_by,
             "confidence": fact.confidence,

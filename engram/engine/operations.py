@@ -15,9 +15,8 @@ __all__ = ["OPERATIONS"]
 def _found(results: Sequence[Any]) -> Mapping[str, str | bool | int | float]:
     """Describe the results of a recall, and how it was answered."""
     described: dict[str, str | bool | int | float] = {"engram.results": len(results)}
-    certificates = (getattr(one, "certificate", None) for one in results)
-    certificate = next((one for one in certificates if one is not None), None)
-    if certificate is not None:
+    if results:
+        certificate = results[0].certificate
         described |= {
             "engram.strategy": certificate.strategy,
             "engram.exact": certificate.exact,

@@ -10,25 +10,27 @@ from typing import TYPE_CHECKING, Final, Unpack
 from engram import arguments
 from engram.embedding import embed_documents
 from engram.engine.episodes import EpisodeMemory
+from engram.engine.recall_query import recall_query
 from engram.errors import Busy, CannotOpen, InvalidArgument, StoreFull
 from engram.index import FactIndex
 from engram.retrieval import KINDS, FactQuery, recall_memories
 from engram.storage import FactFilter
 from engram.times import to_micros
+from engram.tracing import stage
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from engram.models import FactResult, Filters, SearchResult, StoredModel
 
-_AT_ONCE: Final = 4096
-"""Facts without vectors that are looked at together."""
+_AT_ONCE: Final = 1024
+"""Facts that one recall embeds at most, some seconds' work; the others are found by their words."""
 
 _WRITTEN: Final = 128
 """Facts that are embedded for one short transaction."""
 
 _PATIENCE: Final = 1.0
-"""Seconds to wait for another connection's write: the vectors can be made by a later recall."""
+"""Seconds a recall waits for another connection's write: a later one can make the vectors."""
 
 
 class MemoryRecall(EpisodeMemory):
@@ -63,9 +65,13 @@ class MemoryRecall(EpisodeMemory):
         words and by their meaning; it has to hold, now or at `as_of`. Ties are in insertion order,
         episodes before facts.
 
-        The first call that may return a fact embeds it; of many new facts that takes a while.
-        Facts whose vectors cannot be written, because somebody else is writing or the disk is full,
-        are found by their words alone in mode "hybrid", and the next call tries again.
+        Facts that may be returned and have no vector are embedded first, 1,024 at most, the newest
+        of them; the next call, or `maintain`, goes on. Until then the others are found by their
+        words alone, in mode "hybrid". So are all of them where their vectors cannot be written,
+        because somebody else has been writing for more than a second or the disk is full.
+
+        The query is kept in the access log only where all results are episodes: erasing a fact
+        leaves no query that returned it.
 
         Args:
             query: As for `recall`.
@@ -100,7 +106,7 @@ class MemoryRecall(EpisodeMemory):
         allowed = arguments.allowed(self._scope(cross_agent), filters)
         at = self._now() if as_of is None else to_micros(as_of, "as_of")
         until = [one for one in (allowed.until, None if as_of is None else at) if one is not None]
-        asked = self._recall_query(
+        asked = recall_query(
             query,
             k,
             replace(allowed, until=min(until, default=None)),
@@ -124,7 +130,8 @@ class MemoryRecall(EpisodeMemory):
             exclude_quarantined=allowed.exclude_quarantined,
             nothing=bool(allowed.tags or allowed.actors),
         )
-        self._embed_facts(wanted, at)
+        with suppress(Busy, StoreFull, CannotOpen):
+            self._embed_facts(wanted, at, _PATIENCE)
         facts = FactQuery(wanted, at, self._agent, only=kind == "semantic")
         with self._searching(asked.text) as found:
             vector, index = found or (asked.vector, None)
@@ -136,39 +143,68 @@ class MemoryRecall(EpisodeMemory):
                 replace(asked, vector=vector),
                 facts,
             )
-        self._recalled(asked.text, keys)
+        self._recalled(asked.text if len(keys) == len(results) else None, keys)
         return results
 
-    def _embed_facts(self, wanted: FactFilter, at: int) -> None:
-        """Give vectors to the facts that may be returned and have none.
+    def maintain(self) -> None:
+        """Bring the index up to date, merge its parts and embed facts: the next recalls are fast.
+
+        Recalls do this themselves as far as they need it, and a thread in the background goes on
+        with the index where it takes longer. Worth a call after a large import. Writers need not
+        wait for it: no transaction of it lasts longer than reading or marking a part, or writing
+        the vectors of some facts. Of the facts those get theirs that this instance may see and that
+        hold now.
+
+        Raises:
+            ModelMissing, ModelMismatch: A fact cannot be embedded as what the store holds was; the
+                index is up to date.
+            Busy, StoreFull, Closed: The store cannot be read, or not be told of the result.
+        """
+        super().maintain()
+        wanted, before = FactFilter(self._agent, open=True), list[int]()
+        # What a round could not change, another will not.
+        while (left := self._embed_facts(wanted, self._now(), None)) != before:
+            before = left
+
+    def _embed_facts(self, wanted: FactFilter, at: int, wait: float | None) -> list[int]:
+        """Give vectors to the newest facts that may be returned and have none.
+
+        Args:
+            wanted: Which may be returned.
+            at: When they hold, in microseconds.
+            wait: Seconds to wait for another connection's lock; None is the busy timeout.
+
+        Returns:
+            Those that have none yet.
 
         Raises:
             ModelMissing, ModelMismatch: They cannot be embedded as what the store holds was.
+            Busy, StoreFull, CannotOpen: Their vectors cannot be written.
         """
-        before: list[int] = []
-        while True:
-            with self._store.reading():
-                stored = self._store.model()
-                self._fact_index.refresh()
-                lacking = self._fact_index.lacking(wanted, at)
-                # What the last round could not change, another will not.
-                if not lacking or lacking == before:
-                    return
-                texts = self._store.fact_search.statements(lacking[:_AT_ONCE])
-            for begin in range(0, len(texts), _WRITTEN):
-                if not self._embed_some(texts[begin : begin + _WRITTEN], stored):
-                    return
-            before = lacking
+        stored, lacking, texts = self._lacking(wanted, at)
+        for begin in range(0, len(texts), _WRITTEN):
+            self._embed_some(texts[begin : begin + _WRITTEN], stored, wait)
+        # The index takes over what was written.
+        return self._lacking(wanted, at)[1] if texts else lacking
 
-    def _embed_some(self, texts: list[tuple[int, str]], stored: StoredModel | None) -> bool:
-        """Embed facts and write their vectors; return whether that was possible."""
+    def _lacking(
+        self, wanted: FactFilter, at: int
+    ) -> tuple[StoredModel | None, list[int], list[tuple[int, str]]]:
+        with self._store.reading():
+            self._fact_index.refresh()
+            lacking = self._fact_index.lacking(wanted, at)
+            texts = self._store.fact_search.statements(lacking[-_AT_ONCE:]) if lacking else []
+            return self._store.model(), lacking, texts
+
+    def _embed_some(
+        self, texts: list[tuple[int, str]], stored: StoredModel | None, wait: float | None
+    ) -> None:
         embedder = self._the_embedder(stored)
         self._check_model(embedder, stored)
-        vectors, counts = embed_documents(embedder, [text for _, text in texts])
-        with suppress(Busy, StoreFull, CannotOpen), self._store.writing(wait=_PATIENCE):
+        with stage("embed"):
+            vectors, counts = embed_documents(embedder, [text for _, text in texts])
+        with self._store.writing(wait=wait):
             current = self._store.model()
             if self._same_model(embedder, current):
                 model = self._model_key(embedder, current)
                 self._store.fact_search.put([key for key, _ in texts], vectors, counts, model)
-            return True
-        return False

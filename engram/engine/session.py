@@ -251,6 +251,9 @@ class Session:
         Raises:
             Busy, StoreFull, Closed: The store cannot be read, or not be told of the result.
         """
+        self._maintain()
+
+    def _maintain(self) -> None:
         upkeep = self._kept_up()
         if upkeep is not None:
             upkeep.maintain()

@@ -152,8 +152,8 @@ def nearest_facts(
     k: int,
     chosen: Sequence[Selection],
     accuracy: str,
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the `k` nearest of some facts, nearest first, and how far they are.
+) -> tuple[NDArray[np.int64], NDArray[np.float64], Certificate]:
+    """Return the `k` nearest of some facts, nearest first, how far they are, and how it was done.
 
     Args:
         facts: The index, refreshed in the transaction around this call.
@@ -164,7 +164,10 @@ def nearest_facts(
     """
     query = _Query(vector, k, accuracy, frugal=False)
     keys = _scanned(list(zip(facts.parts, chosen, strict=True)), query)
-    return _ranked(facts, vector, k, keys)
+    matching = sum(one.count for one in chosen)
+    total = sum(part.documents for part in facts.parts)
+    way = "sketch" if query.sketched else "scan"
+    return *_ranked(facts, vector, k, keys), _certificate(query, way, matching, total, "facts")
 
 
 def nearest_of(
@@ -362,7 +365,9 @@ _REASONS: Final = {
 }
 
 
-def _certificate(query: _Query, strategy: str, matching: int, total: int) -> Certificate:
+def _certificate(
+    query: _Query, strategy: str, matching: int, total: int, noun: str = "episodes"
+) -> Certificate:
     """Say what was done for a query."""
     reason = _REASONS[strategy].format(considered=query.considered)
     return Certificate(
@@ -371,5 +376,5 @@ def _certificate(query: _Query, strategy: str, matching: int, total: int) -> Cer
         exact=strategy == "scan",
         matching=matching,
         considered=query.considered,
-        reason=f"{matching} of {total} episodes match: {reason}",
+        reason=f"{matching} of {total} {noun} match: {reason}",
     )

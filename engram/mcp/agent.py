@@ -34,7 +34,6 @@ INSTRUCTIONS: Final = (
 
 def profile(options: Options) -> Profile:
     """Return the tools of an agent's memory."""
-
     file = None if options.db == IN_MEMORY else Path(options.db)
 
     def opened() -> Engram:

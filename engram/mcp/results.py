@@ -13,6 +13,7 @@ from typing_extensions import TypedDict
 from engram.errors import NotFound
 from engram.mcp.trust import Returned, SessionState
 from engram.models import SearchResult
+from engram.storage import fact_records
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -249,7 +250,7 @@ def listed_fact(fact: Fact, provenance: str, quarantined: bool) -> ListedFact:
         "id": fact.id,
         "provenance": provenance,
         "quarantined": quarantined,
-        "content": f"{fact.subject} {fact.predicate} {fact.object}",
+        "content": fact_records.statement(fact.subject, fact.predicate, fact.object),
         "subject": fact.subject,
         "predicate": fact.predicate,
         "object": fact.object,

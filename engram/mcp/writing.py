@@ -83,7 +83,7 @@ class Writing:
         claim: str | None,
         read_untrusted: bool,
     ) -> results.Written:
-        if not (content or "").strip():
+        if not content or not content.strip():
             message = "an episodic memory needs content"
             raise InvalidArgument(message)
         memory = self._store.get()

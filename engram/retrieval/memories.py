@@ -11,7 +11,7 @@ import numpy as np
 from engram.arrays import distinct
 from engram.index import FACT, Selection, match_memories, nearest, nearest_facts, true_distances
 from engram.index.rows import HUB_ARCS
-from engram.models import FactResult, SearchResult
+from engram.models import Certificate, FactResult, SearchResult
 from engram.retrieval.recall import (
     SEEDS_PER_RESULT,
     Ranking,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from engram.index import Adjacency, EpisodeIndex, FactIndex
-    from engram.models import Certificate, Fact
+    from engram.models import Fact
     from engram.retrieval.recall import Query, Ranked
     from engram.retrieval.spreading import Activation
     from engram.storage import FactFilter, Store
@@ -68,18 +68,20 @@ class _Search:
         self.only = asked.only
         self.chosen = facts.choose(asked.allowed, asked.at)
 
-    def near(self, index: EpisodeIndex, k: int) -> tuple[Ranked, Certificate | None]:
+    def near(self, index: EpisodeIndex, k: int) -> tuple[Ranked, Certificate]:
         """Return the `k` nearest of both, nearest first, ties in insertion order."""
         vector, accuracy = self.query.vector, self.query.accuracy
-        keys, distances = nearest_facts(self.facts, vector, k, self.chosen.parts, accuracy)
+        keys, distances, certificate = nearest_facts(
+            self.facts, vector, k, self.chosen.parts, accuracy
+        )
         keys = keys + FACT
         if self.only:
-            return (keys, distances), None
+            return (keys, distances), certificate
         near = nearest(index, vector, k, self.query.allowed, accuracy)
         keys = np.concatenate((near.episodes, keys))
         distances = np.concatenate((near.distances, distances))
         order = np.lexsort((keys, distances))[:k]
-        return (keys[order], distances[order]), near.certificate
+        return (keys[order], distances[order]), _joined(near.certificate, certificate)
 
     def matches(self, index: EpisodeIndex, limit: int) -> Ranked:
         """Return the best matches of both by their words."""
@@ -141,7 +143,11 @@ def recall_memories(
         facts.refresh()
         search = _Search(facts, query, asked)
         if index is None:
-            ranking = by_words(store, query, search.matches_without_index)
+            count = len(search.chosen.keys)
+            if not asked.only:
+                count += store.episodes.count(query.allowed)
+            noun = "facts" if asked.only else "memories"
+            ranking = by_words(query, search.matches_without_index, count, noun)
         else:
             ranking = refreshed(index, partial(_ranked, search, index, adjacency))
     store.embeddings.refuse_damage()
@@ -170,22 +176,20 @@ def _by_association(search: _Search, index: EpisodeIndex, adjacency: Adjacency) 
     """Rank by similarity and activation: a fact has that of its subject or its object."""
     query = search.query
     near, activation = associated(index, adjacency, query)
-    facts = _fact_associations(search, activation)
-    if search.only:
-        keys, scores, distances = facts
-    else:
+    (keys, scores, distances), certificate = _fact_associations(search, activation)
+    if not search.only:
         episodes = spreading(search.facts.store, index, query.vector, near, activation, query.k)
         keys, scores, distances = (
-            np.concatenate(both) for both in zip(episodes, facts, strict=True)
+            np.concatenate(both) for both in zip(episodes, (keys, scores, distances), strict=True)
         )
+        certificate = _joined(near.certificate, certificate)
     order = np.lexsort((keys, -scores))[: query.k]
-    certificate = None if search.only else near.certificate
     return Ranking(keys[order], scores[order], distances[order], certificate)
 
 
 def _fact_associations(
     search: _Search, activation: Activation
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]], Certificate]:
     """Score the nearest facts and the newest ones of the entities that are activated most.
 
     The larger activation of its subject and its object counts, and how sure it is in the place of
@@ -193,7 +197,9 @@ def _fact_associations(
     """
     query, facts = search.query, search.facts.store.fact_search
     seeds = SEEDS_PER_RESULT * query.k
-    near, _ = nearest_facts(search.facts, query.vector, seeds, search.chosen.parts, query.accuracy)
+    near, _, certificate = nearest_facts(
+        search.facts, query.vector, seeds, search.chosen.parts, query.accuracy
+    )
     strongest = np.lexsort((activation.entities, -activation.of_entities))[:seeds]
     entities, reached = facts.about(
         activation.entities[np.sort(strongest)], search.chosen.keys, HUB_ARCS
@@ -209,7 +215,19 @@ def _fact_associations(
         + ACTIVATION_SHARE * received
         + IMPORTANCE_SHARE * sure
     )
-    return keys + FACT, scores, distances
+    return (keys + FACT, scores, distances), certificate
+
+
+def _joined(episodes: Certificate, facts: Certificate) -> Certificate:
+    """Say how the nearest of both kinds were found."""
+    return Certificate(
+        accuracy=episodes.accuracy,
+        strategy=facts.strategy if episodes.exact else episodes.strategy,
+        exact=episodes.exact and facts.exact,
+        matching=episodes.matching + facts.matching,
+        considered=episodes.considered + facts.considered,
+        reason=f"{episodes.reason}; {facts.reason}",
+    )
 
 
 def _results(
@@ -234,7 +252,9 @@ def _results(
             )
         else:
             fact, provenance, marked = facts[key - FACT]
-            results.append(FactResult(fact, score, distance, provenance, marked))
+            results.append(
+                FactResult(fact, score, distance, provenance, marked, ranking.certificate)
+            )
     return results, keys[~are_facts].tolist()
 
 

@@ -104,7 +104,8 @@ def recall(
     with stage("rank"):
         if index is None:
             search = partial(store.text.search, query.text, query.allowed)
-            ranking = by_words(store, query, search)
+            count = store.episodes.count(query.allowed)
+            ranking = by_words(query, search, count, "episodes")
         else:
             ranking = refreshed(
                 index, lambda: _RANKINGS[query.mode](store, index, adjacency, query)
@@ -190,18 +191,18 @@ def blended(
     return Ranking(keys, scores, of_keys, certificate)
 
 
-def by_words(store: Store, query: Query, search: Callable[[int], Ranked]) -> Ranking:
+def by_words(query: Query, search: Callable[[int], Ranked], count: int, noun: str) -> Ranking:
     """Rank by words alone where that is asked for and nothing is embedded yet.
 
     Args:
-        store: The store, in a transaction.
         query: What is asked.
         search: Returns so many best matches and their scores.
+        count: How many the filters let through.
+        noun: Of what.
     """
     none = np.empty(0, dtype=np.int64), np.empty(0)
     matches = search(query.k) if query.mode == "hybrid" else none
-    count = store.episodes.count(query.allowed)
-    reason = f"{count} episodes match: none of them is embedded yet"
+    reason = f"{count} {noun} match: none of them is embedded yet"
     certificate = Certificate(
         query.accuracy, "scan", exact=True, matching=count, considered=0, reason=reason
     )

@@ -11,10 +11,9 @@ import apsw
 import numpy as np
 
 from engram.errors import InvalidArgument
-from engram.provenance import UNKNOWN_PROVENANCE
 from engram.storage import uids
 from engram.storage.experience_records import ExperienceRecords
-from engram.storage.fact_records import statement
+from engram.storage.fact_writing import FactRecords
 from engram.storage.importance import UNDECAYED, Importance
 from engram.storage.item_records import ItemRecords
 from engram.storage.ledger_records import LedgerRecords
@@ -78,28 +77,34 @@ class RecordWriter:
         # What is in the store before the import has no larger keys than these.
         self._last = {table: self._newest(table) for table in _GROWING}
         self._columns: dict[str, dict[str, Column]] = {}
-        self._windows: list[int | None] = []
-        self._runs: dict[str, int] = {}
         # Entities that the store knows under their name and another id.
         self._entities: dict[bytes | str, int] = {}
-        self._behind: dict[str | None, bool] = {}
         self._importance: dict[int, float] = {}
         # Edges that were there and became heavier: a set in order.
         self._grown: dict[int, None] = {}
         ledger = LedgerRecords(connection, self._insert, merge=merge)
         after = self._last["episode"]
         experiences = ExperienceRecords(connection, self._insert, self._is_taken, after=after)
+        facts = FactRecords(
+            connection,
+            agents,
+            self._insert,
+            self._key,
+            self._is_taken,
+            after=self._last,
+            merge=merge,
+        )
         items = ItemRecords(connection, self._insert, after=after, merge=merge)
         self._add: dict[str, Callable[[Record], bool]] = {
             "episode": self._add_episode,
             "experience": experiences.add,
             "item": items.add,
-            "reflection": self._add_reflection,
+            "reflection": facts.add_reflection,
             "entity": self._add_entity,
-            "fact": self._add_fact,
-            "succession": self._add_succession,
+            "fact": facts.add_fact,
+            "succession": facts.add_succession,
             "edge": self._add_edge,
-            "predicate": self._add_predicate,
+            "predicate": facts.add_predicate,
             "recall_log": self._add_recall,
             "session_checkpoint": ledger.add_checkpoint,
             "check_observation": ledger.add_observation,
@@ -236,36 +241,6 @@ class RecordWriter:
         )
         return True
 
-    def _add_reflection(self, record: Record) -> bool:
-        before = self._connection.execute(
-            "SELECT min(id) FROM reflection WHERE uid = ? AND id <= ?",
-            (uids.to_stored(record["uid"]), self._last["reflection"]),
-        ).get
-        if before is not None:
-            if not self._merge:
-                raise TakenError
-            self._windows.append(before)
-            return False
-        last = record.get("last_episode")
-        watermark = None if last is None else self._key("episode", last)
-        # A watermark covers all that is older: an agent's episodes from before were not read.
-        if watermark is not None and (
-            watermark <= self._last["episode"] or self._was_here(record.get("agent"))
-        ):
-            watermark = None
-        self._windows.append(self._insert("reflection", record, last_episode=watermark))
-        return True
-
-    def _was_here(self, agent: str | None) -> bool:
-        if agent not in self._behind:
-            self._behind[agent] = bool(
-                self._connection.execute(
-                    "SELECT EXISTS (SELECT 1 FROM episode WHERE id <= ? AND agent IS ?)",
-                    (self._last["episode"], self._agents.add(agent)),
-                ).get
-            )
-        return self._behind[agent]
-
     def _add_entity(self, record: Record) -> bool:
         if self._is_taken("entity", record["uid"]):
             return False
@@ -282,62 +257,6 @@ class RecordWriter:
             if self._graph.find(alias) is None:
                 self._connection.execute("INSERT INTO entity_alias VALUES (?, ?)", (alias, key))
         return known is None
-
-    def _add_fact(self, record: Record) -> bool:
-        if self._is_taken("fact", record["uid"]):
-            return False
-        text = search_text(statement(record["subject"], record["predicate"], record["object"]))
-        key = self._insert("fact", record, reflection=self._run(record), search_text=text)
-        for position, source in enumerate(record.get("sources", ())):
-            resolved = self._resolved(source, record.get("agent"))
-            self._insert("fact_source", resolved, fact=key, position=position)
-        return True
-
-    def _run(self, fact: Record) -> int | None:
-        """Return the key of the reflection that extracted a fact.
-
-        The fact says its place among the import's reflections, or the public id of a run; of a run
-        that is nowhere, the id is all there is to keep.
-        """
-        if "reflection" in fact:
-            return self._windows[fact["reflection"]]
-        uid = fact.get("run")
-        if uid is None:
-            return None
-        if uid not in self._runs:
-            at = fact["recorded_at"]
-            stub = {"uid": uid, "agent": fact.get("agent"), "started_at": at, "finished_at": at}
-            self._runs[uid] = self._key("reflection", uid) or self._insert("reflection", stub)
-        return self._runs[uid]
-
-    def _resolved(self, source: Record, agent: str | None) -> Record:
-        """Say of a source that is only named whether it is an episode, and how far to trust it.
-
-        To the fact's owner another agent's episode is a name like any other.
-        """
-        if "provenance" in source:
-            return source
-        provenance = self._connection.execute(
-            "SELECT provenance FROM episode WHERE uid = ?1"
-            " AND (?2 IS NULL OR agent = (SELECT id FROM agent WHERE name = ?2))",
-            (uids.to_stored(source["source"]), agent),
-        ).get
-        if provenance is None:
-            return source | {"provenance": UNKNOWN_PROVENANCE}
-        return {"episode": source["source"], "provenance": provenance}
-
-    def _add_succession(self, record: Record) -> bool:
-        """Say which fact took another's place; facts that were there before stay as they are."""
-        self._connection.execute(
-            "UPDATE fact SET superseded_by = (SELECT id FROM fact WHERE uid = ?)"
-            " WHERE uid = ? AND id > ?",
-            (
-                uids.to_stored(record["superseded_by"]),
-                uids.to_stored(record["fact"]),
-                self._last["fact"],
-            ),
-        )
-        return self._connection.changed > 0
 
     def _add_edge(self, record: Record) -> bool:
         source, target = self._source(record), self._key("entity", record["target"])
@@ -372,13 +291,6 @@ class RecordWriter:
             if key is not None:
                 return end, key
         return None
-
-    def _add_predicate(self, record: Record) -> bool:
-        self._connection.execute(
-            "INSERT INTO predicate VALUES (?, ?) ON CONFLICT DO NOTHING",
-            (record["name"], record["multi"]),
-        )
-        return self._connection.changed > 0
 
     def _add_recall(self, record: Record) -> bool:
         results = record.get("results", ())

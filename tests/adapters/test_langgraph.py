@@ -398,13 +398,3 @@ def test_two_processes_write_at_once(path):
         assert items.get(("shared",), "same").value == {"n": 49}
         assert len(items.search(("own",), limit=200)) == 100
         assert items.check() == []
-
-
-def test_without_langgraph_it_says_what_to_install():
-    code = (
-        "import sys; sys.modules['langgraph.store.base'] = None\n"
-        "try:\n import engram.adapters.langgraph\n"
-        "except ImportError as error: print(error)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "engram-embedded[langgraph]" in done.stdout

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 
 import pytest
 from llama_index.core import Settings
@@ -362,24 +360,3 @@ def test_a_query_engine_reads_what_was_retrieved(memory, monkeypatch):
     )
     [source] = engine.query("ferry").source_nodes
     assert source.text == "the ferry leaves at nine"
-
-
-def run(script: str) -> str:
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-@pytest.mark.parametrize("name", ["EngramMemory", "EngramMemoryBlock", "EngramRetriever"])
-def test_without_the_package_a_name_says_what_to_install(name):
-    said = run(
-        "import sys; sys.modules['llama_index'] = None\n"
-        f"from engram.adapters.llamaindex import {name}\n"
-        f"try: {name}()\nexcept ImportError as error: print(error)\n"
-    )
-    assert "pip install 'engram-embedded[llamaindex]'" in said
-
-
-def test_importing_the_adapter_loads_no_framework_and_no_engine():
-    loaded = run("import sys, engram, engram.adapters.llamaindex; print(*sys.modules)").split()
-    assert not {"llama_index", "pydantic", "numpy", "engram.engine"} & set(loaded)

@@ -45,14 +45,15 @@ def test_a_clock_that_is_set_back_shortens_no_life(items, clock):
 @pytest.mark.parametrize(
     "wanted",
     [
-        "note", 'quo"te\\', "山田\x00", "a\nb", "", 0, 1, 2, -2, 2.0, 2.5, 10**15, 10**16, 10**17, 1e16, 10**30,
-        True, False, None,
+        "note", 'quo"te\\', "山田\x00", "a\nb", "", 0, 1, 2, -2, 2.0, 2.5, 10**15, 10**16, 10**17,
+        1e16, 10**30, True, False, None,
     ],
 )  # fmt: skip
 def test_a_plain_member_is_found_in_every_way_it_can_be_written(items, wanted):
     values = [
-        "note", 'quo"te\\', "山田\x00", "山田", "a\nb", "", "2", 0, 1, 2, -2, 22, 0.0, 1.0, 2.0, -2.0,
-        2.5, 10**15, 1e15, 10**16, 1e16, 10**17, 1e17, 10**30, True, False, None, [2], {"n": 2},
+        "note", 'quo"te\\', "山田\x00", "山田", "a\nb", "", "2", 0, 1, 2, -2, 22, 0.0, 1.0, 2.0,
+        -2.0, 2.5, 10**15, 1e15, 10**16, 1e16, 10**17, 1e17, 10**30, True, False, None,
+        [2], {"n": 2},
     ]  # fmt: skip
     items.put(
         ItemPut(("a",), str(at), {"n": one, 'in "': {"山": one}}) for at, one in enumerate(values)

@@ -46,6 +46,22 @@ def test_items_travel_with_all_they_are(exported, tmp_path, clock, open_memory, 
         assert [one.key for one in new.search()] == ["none"]
 
 
+def test_a_value_that_is_written_another_way_is_found_by_its_members(
+    exported, tmp_path, open_memory
+):
+    text = exported.read_text(encoding="utf-8")
+    for who in ("ann", None):
+        plain = json.dumps(json.dumps({"who": who}, separators=(",", ":")))
+        assert plain in text
+        text = text.replace(plain, json.dumps(f'{{ "wh\\u006f" : {json.dumps(who)} }}'))
+    exported.write_text(text, encoding="utf-8")
+    there = tmp_path / "there.engram"
+    with open_memory(path=there) as memory:
+        memory.import_lines(exported)
+    with ItemMemory(there, embedder=WordEmbedder(), agent_id="ann") as items:
+        assert [one.key for one in items.search(filter={"who": "ann"})] == ["none"]
+
+
 def test_a_name_that_is_taken_stays_taken(exported, tmp_path, clock, open_memory):
     there = tmp_path / "there.engram"
     with ItemMemory(there, embedder=WordEmbedder(), clock=clock) as items:

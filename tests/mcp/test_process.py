@@ -254,7 +254,7 @@ def test_progress_is_told_to_who_asks(serve, tmp_path):
         import os, time
         import engram.engine
 
-        def contradictions(memory):
+        def contradictions(memory, *, limit):
             while not os.path.exists({str(go)!r}):
                 time.sleep(0.01)
             return []

@@ -6,10 +6,9 @@ The names can be imported without langchain-core; using one then raises `Missing
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
-from engram.adapters.absent import absent
+from engram.adapters.absent import loader
 
 if TYPE_CHECKING:
     from engram.adapters.langchain.history import EngramChatMessageHistory
@@ -24,15 +23,4 @@ _HOMES = {
     "EngramVectorStore": "vectorstore",
 }
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        message = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(message)
-    try:
-        home = importlib.import_module(f"{__name__}.{_HOMES[name]}")
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "langchain_core":
-            raise
-        return absent(name, "langchain")
-    return getattr(home, name)
+__getattr__ = loader(__name__, _HOMES, "langchain_core", "langchain")

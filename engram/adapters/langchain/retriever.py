@@ -16,6 +16,7 @@ from engram.engine import Engram  # noqa: TC001 - likewise
 from engram.errors import InvalidArgument, InvalidType
 from engram.models import FactResult
 from engram.retrieval import MAX_K
+from engram.storage import fact_records
 
 if TYPE_CHECKING:
     from langchain_core.callbacks.manager import (
@@ -49,8 +50,8 @@ class EngramRetriever(BaseRetriever):
         mode: "hybrid", "cosine" or "spreading".
         kind: "episodic", "semantic" (facts) or "any", which ranks both together.
         filters: Conditions on episodes: `tags`, `actors`, `since`, `until`, `provenance`,
-            `exclude_quarantined`; see `engram.Filters`; None is none. (`tags` and `metadata` of the retriever
-            itself are LangChain's, for tracing.)
+            `exclude_quarantined`; see `engram.Filters`; None is none. (`tags` and `metadata` of the
+            retriever itself are LangChain's, for tracing.)
         as_of: Only what had happened by then.
         min_score: Leave out what scores lower. Scores of hybrid mode compare within one query;
             take "cosine" to turn irrelevant queries away.
@@ -140,7 +141,7 @@ class EngramRetriever(BaseRetriever):
 def _document(result: SearchResult | FactResult) -> Document:
     if isinstance(result, FactResult):
         fact = result.fact
-        statement = f"{fact.subject} {fact.predicate} {fact.object}"
+        statement = fact_records.statement(fact.subject, fact.predicate, fact.object)
         return _described(result, result, fact.id, statement, fact.valid_from, fact.confidence)
     told = result.episode
     return _described(result, told, told.id, told.content, told.timestamp, result.importance)

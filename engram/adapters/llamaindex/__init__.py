@@ -6,10 +6,9 @@ an `ImportError`.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
-from engram.adapters.absent import absent
+from engram.adapters.absent import loader
 
 if TYPE_CHECKING:
     from engram.adapters.llamaindex.block import EngramMemoryBlock
@@ -20,15 +19,4 @@ __all__ = ["EngramMemory", "EngramMemoryBlock", "EngramRetriever"]
 
 _HOMES = {"EngramMemory": "memory", "EngramMemoryBlock": "block", "EngramRetriever": "retriever"}
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        message = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(message)
-    try:
-        home = importlib.import_module(f"{__name__}.{_HOMES[name]}")
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "llama_index":
-            raise
-        return absent(name, "llamaindex")
-    return getattr(home, name)
+__getattr__ = loader(__name__, _HOMES, "llama_index", "llamaindex")

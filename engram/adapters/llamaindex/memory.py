@@ -190,7 +190,7 @@ class EngramMemory(BaseMemory):
         self._history = []
 
     def erase(self) -> int:
-        """Erase the conversation from the store, all or nothing; return how many messages there were.
+        """Erase the conversation from the store, all or none; return how many messages it had.
 
         There is no way back: text, vectors and full-text entries are overwritten, as by
         `Engram.forget`.

@@ -9,27 +9,23 @@ from contextvars import copy_context
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Self
 
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    PutOp,
+    SearchItem,
+    SearchOp,
+    get_text_at_path,
+    tokenize_path,
+    validate_op_namespace,
+)
+
 from engram import arguments
-from engram.errors import Closed, InvalidArgument, InvalidType, MissingExtra
+from engram.errors import Closed, InvalidArgument, InvalidType
 from engram.items import ItemMemory, ItemPut
 from engram.items.keeping import LONGEST
-
-try:
-    from langgraph.store.base import (
-        BaseStore,
-        GetOp,
-        Item,
-        ListNamespacesOp,
-        PutOp,
-        SearchItem,
-        SearchOp,
-        get_text_at_path,
-        tokenize_path,
-        validate_op_namespace,
-    )
-except ImportError as error:
-    message = "EngramStore needs LangGraph"
-    raise MissingExtra(message, "pip install 'engram-embedded[langgraph]'") from error
 
 if TYPE_CHECKING:
     import os
@@ -56,11 +52,10 @@ class EngramStore(BaseStore):
 
     Args:
         store: A path, ":memory:", or an `ItemMemory`, which stays the caller's to close.
-        index: Which fields of a value are searched, as `{"fields": [...]}`; None is the whole
-            value, and so are no fields, False is none unless a `put` names some. Blank texts are not
-            searched. "dims" has to be the embedder's, where
-            it is given; "embed" is refused: the store has one embedder for every face, which
-            `embedder` and `embedder_model` choose.
+        index: Which fields of a value are searched, as `{"fields": [...]}`; None, or no fields, is
+            the whole value, False is nothing unless a `put` names some. Blank texts are not
+            searched. "dims" has to be the embedder's, where it is given; "embed" is refused: the
+            store has one embedder for every face, which `embedder` and `embedder_model` choose.
         ttl: LangGraph's settings for items that expire. What has expired is never returned,
             whatever `omit_expired` says, and every write erases it, so `sweep_interval_minutes` has
             nothing to set.
