@@ -38,6 +38,7 @@ class Lifetime:
     def __init__(self, answers: int, leave: Callable[[int], None] | None = None) -> None:
         self._parent = os.getppid()
         self._answers = answers
+        self._grace = _GRACE
         # Signals are told to the thread by a byte each: their number.
         self._told, self._telling = os.pipe()
         os.set_blocking(self._telling, False)
@@ -46,8 +47,13 @@ class Lifetime:
             signal.signal(number, _leave if leave is None else lambda told, _: leave(told))
         threading.Thread(target=self._watch, name="engram-lifetime", daemon=True).start()
 
-    def end(self) -> None:
-        """Say that the work is done: what is left may take the grace period and no longer."""
+    def end(self, grace: float = _GRACE) -> None:
+        """Say that the work is done: what is left may take the grace period and no longer.
+
+        Args:
+            grace: In seconds.
+        """
+        self._grace = grace
         os.write(self._telling, b"\0")
 
     def _watch(self) -> NoReturn:
@@ -60,7 +66,7 @@ class Lifetime:
         if (self._told, select.POLLIN) not in events:
             os.kill(os.getpid(), signal.SIGTERM)
         number = os.read(self._told, 1)[0]
-        time.sleep(_GRACE)
+        time.sleep(_GRACE if number else self._grace)
         os._exit(SIGNALLED + number if number else 0)
 
 

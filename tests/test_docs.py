@@ -30,8 +30,14 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_page_is_true(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    kinds, bodies = zip(*blocks(page), strict=True) if blocks(page) else ((), ())
+    if any("set_tracer_provider" in body for body in bodies):
+        # A process does that once, for good.
+        assert set(kinds) == {"python"}
+        subprocess.run([sys.executable, "-c", "\n".join(bodies)], check=True)
+        return
     namespace: dict[str, object] = {"__name__": "__main__"}
-    for kind, body in blocks(page):
+    for kind, body in zip(kinds, bodies, strict=True):
         if kind == "python":
             exec(compile(body, str(page), "exec"), namespace)
         elif kind == "console":

@@ -589,6 +589,34 @@ def test_a_named_source_may_be_known(memory):
             memory.assert_fact("Ivan", "lives_in", "Tomsk", **refused)
 
 
+@pytest.mark.parametrize("gone", ["forgotten", "another's", "never there", "no id"])
+def test_a_source_that_must_be_an_episode_is_never_taken_for_a_name(open_memory, gone):
+    """Whoever saw the episode a moment ago cannot vouch for it any more."""
+    memory, other = open_memory("a"), open_memory("b")
+    uid = {"never there": "0" * 32, "no id": ""}.get(gone)
+    if uid is None:
+        uid = (other if gone == "another's" else memory).observe("A page says: Omsk.")
+    if gone == "forgotten":
+        memory.forget(uid)
+    before = memory.facts()
+    with pytest.raises(NotFound):
+        memory.assert_fact("Ivan", "lives_in", "Omsk", source_episode=uid, source_provenance="user")
+    assert memory.facts() == before
+
+
+def test_a_fact_of_an_episode_has_its_marks(memory):
+    uid = memory.observe("A page says: Omsk.", provenance="external", quarantined=True)
+    given = {"source_episode": uid, "source_provenance": "user"}
+    fact = memory.assert_fact("Ivan", "lives_in", "Omsk", **given)
+    assert memory.why(fact)["extracted_from"] == [uid]
+    for _ in range(2):
+        assert memory.trust_of([fact]) == {fact: ("external", True)}
+        if memory.count():
+            memory.forget(uid)
+    with pytest.raises(InvalidArgument):
+        memory.assert_fact("Ivan", "lives_in", "Omsk", source="his card", **given)
+
+
 def test_one_fact_by_its_id(open_memory):
     a, b = open_memory("a"), open_memory("b")
     private = a.assert_fact("Ivan", "lives_in", "Omsk", shared=False)

@@ -27,9 +27,9 @@ def server(context: click.Context, *, config: str | None) -> None:
     The project is ENGRAM_PROJECT_DIR, or the first folder from here upwards that has a folder
     .engram. The socket appears when the server is ready.
     """
+    from engram.reporting import take_over  # noqa: PLC0415
     from engram.server.failures import Failure  # noqa: PLC0415 - heavy, with what is below
     from engram.server.process import serve  # noqa: PLC0415
-    from engram.server.reporting import take_over  # noqa: PLC0415
     from engram.server.settings import load  # noqa: PLC0415
 
     take_over()

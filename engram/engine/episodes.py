@@ -354,6 +354,6 @@ def _read_cursor(cursor: str) -> tuple[int, int]:
     except ValueError:
         place = (_BEYOND, 0)
     if max(abs(part) for part in place) >= _BEYOND:
-        message = "cursor is not one that episodes() returned"
+        message = "cursor is not one that came with a page"
         raise InvalidArgument(message)
     return place

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from engram import arguments
 from engram.engine.session import Session
@@ -31,6 +31,20 @@ _PAIRS_MAX = 2**63 - 1
 _CURSOR_LENGTH = 19  # what is shorter fits SQLite's integers
 
 
+class _Origin(NamedTuple):
+    """What a fact is said to come from.
+
+    Attributes:
+        named: An id or another name.
+        is_episode: Whether it has to be the id of an episode.
+        provenance: How far it is trusted as it speaks here; None where that is not said.
+    """
+
+    named: str
+    is_episode: bool
+    provenance: str | None
+
+
 class FactMemory(Session):
     """The calls about facts."""
 
@@ -42,6 +56,7 @@ class FactMemory(Session):
         *,
         confidence: float = 1.0,
         source: str | None = None,
+        source_episode: str | None = None,
         source_provenance: str | None = None,
         shared: bool = True,
         quarantined: bool = False,
@@ -59,6 +74,8 @@ class FactMemory(Session):
             confidence: 0 to 1.
             source: Where it came from: the id of an episode this agent sees, whose provenance and
                 quarantine the fact takes on, or any other name, which is of unknown provenance.
+            source_episode: The id of an episode, in place of `source`: it is never taken for a
+                name, also when the episode is forgotten at the same moment.
             source_provenance: How far the source is trusted as it speaks here: "user", "tool" or
                 "external". It makes a name known, and an episode at most less trusted.
             shared: Whether other agents of the file see it.
@@ -68,6 +85,7 @@ class FactMemory(Session):
 
         Raises:
             InvalidArgument, InvalidType: An argument is refused; nothing is written.
+            NotFound: This agent sees no episode with the id `source_episode`; nothing is written.
             Busy, StoreFull, Closed: The store cannot be written; nothing is.
         """
         now = self._now()
@@ -76,13 +94,7 @@ class FactMemory(Session):
         if ends is not None and ends <= begins:
             message = "valid_to must be later than valid_from"
             raise InvalidArgument(message)
-        named = None if source is None else arguments.text(source, "source")
-        known = None
-        if source_provenance is not None:
-            known = arguments.one_of(source_provenance, PROVENANCES, "source_provenance")
-            if not named:
-                message = "source_provenance is of no use without a source"
-                raise InvalidArgument(message, "name the source")
+        origin = _origin(source, source_episode, source_provenance)
         new = NewFact(
             uid=str(uuid.uuid4()),
             subject=_statement(subject, "subject"),
@@ -96,21 +108,28 @@ class FactMemory(Session):
             quarantined=arguments.flag(quarantined, "quarantined"),
         )
         with self._store.writing():
-            if named:
-                new = replace(new, sources=(self._source(named, known),))
+            if origin is not None:
+                new = replace(new, sources=(self._source(origin),))
             self._store.facts.add(new, self._agent)
         self._emit("memory_written", [{"memory_id": new.uid, "kind": "semantic"}])
         return new.uid
 
-    def _source(self, named: str, known: str | None) -> FactSource:
-        """Return the episode with an id this agent sees, else the name as it stands."""
+    def _source(self, origin: _Origin) -> FactSource:
+        """Return the episode with an id this agent sees, else the name as it stands.
+
+        Raises:
+            NotFound: There is none, and it has to be one.
+        """
+        named, is_episode, known = origin
         key = self._store.episodes.key(named, self._agent)
         episode = None if key is None else self._store.episodes.get(named, self._agent)
-        if episode is None:
-            return FactSource(named, key, known or UNKNOWN_PROVENANCE)
-        return FactSource(
-            named, key, least_trusted((episode.provenance, known or TRUSTED_PROVENANCE))
-        )
+        if episode is not None:
+            trust = least_trusted((episode.provenance, known or TRUSTED_PROVENANCE))
+            return FactSource(named, key, trust)
+        if is_episode:
+            message = "there is no such episode"
+            raise NotFound(message, "it may be forgotten, or another agent's")
+        return FactSource(named, key, known or UNKNOWN_PROVENANCE)
 
     def get_fact(self, fact_id: str) -> Fact:
         """Return one fact.
@@ -250,7 +269,7 @@ class FactMemory(Session):
             key, fact = self._fact(uid)
             if self._agent not in (None, fact.agent_id):
                 message = "the fact was written by another agent"
-                raise ScopeError(message, "forget it as its writer, or without an agent_id")
+                raise ScopeError(message, "only its writer can forget it, or who serves no agent")
             self._store.facts.remove([key], now)
         self._emit("memory_forgotten", [{"memory_id": uid, "kind": "semantic"}])
 
@@ -300,10 +319,33 @@ class FactMemory(Session):
         return found
 
 
+def _origin(
+    source: str | None, source_episode: str | None, source_provenance: str | None
+) -> _Origin | None:
+    """Return what a fact is said to come from; None where nothing is said.
+
+    Raises:
+        InvalidArgument, InvalidType: An argument is refused, or goes with no other.
+    """
+    named = None if source is None else arguments.text(source, "source") or None
+    if source_episode is not None:
+        if named is not None:
+            message = "source and source_episode exclude each other"
+            raise InvalidArgument(message, "name one of them")
+        named = arguments.text(source_episode, "source_episode")
+    known = None
+    if source_provenance is not None:
+        known = arguments.one_of(source_provenance, PROVENANCES, "source_provenance")
+        if named is None:
+            message = "source_provenance is of no use without a source"
+            raise InvalidArgument(message, "name the source")
+    return None if named is None else _Origin(named, source_episode is not None, known)
+
+
 def _read_cursor(cursor: str) -> int:
     text = arguments.text(cursor, "cursor")
     if not (text.isascii() and text.isdecimal() and len(text) < _CURSOR_LENGTH):
-        message = "cursor is not one that facts() returned"
+        message = "cursor is not one that came with a page"
         raise InvalidArgument(message)
     return int(text)
 

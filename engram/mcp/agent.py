@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from engram.errors import CannotOpen
+from engram.errors import CannotOpen, NotAStore
 from engram.mcp.calls import store_tool
 from engram.mcp.opening import Opening
 from engram.mcp.options import IN_MEMORY
@@ -34,18 +34,22 @@ INSTRUCTIONS: Final = (
 
 def profile(options: Options) -> Profile:
     """Return the tools of an agent's memory."""
+    file = None if options.db == IN_MEMORY else Path(options.db)
 
     def opened() -> Engram:
         from engram import Engram  # noqa: PLC0415 - the client is answered before it loads
 
-        if options.db != IN_MEMORY and not Path(options.db).parent.is_dir():
+        if file is not None and not file.parent.is_dir():
             message = "the folder of --db does not exist"
             raise CannotOpen(message, "make it, or name a file in another")
-        return Engram(
-            options.db, agent_id=options.agent_id, key=options.key, events_path=options.events
-        )
+        try:
+            return Engram(
+                options.db, agent_id=options.agent_id, key=options.key, events_path=options.events
+            )
+        except NotAStore as error:
+            raise NotAStore(error.message, "--key-file names the file with its key") from None
 
-    store = Opening(opened)
+    store = Opening(opened, file)
     session = Session(options.provenance, untrusted=options.session_untrusted)
     writing, reading = Writing(store, session, options), Reading(store, session, options)
     return Profile(INSTRUCTIONS, store, [*_writing(writing), *_reading(reading)])

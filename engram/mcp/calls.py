@@ -17,7 +17,7 @@ from engram.errors import EngramError
 from engram.mcp.options import say
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from mcp.server.mcpserver import Context
 
@@ -26,7 +26,6 @@ __all__ = ["StoreTool", "store_tool"]
 TICK: Final = 1.0
 """Seconds between two notices to a client that asked for progress."""
 
-_LONGEST_NAME = 60
 _MOST_REFUSED = 5
 
 _Given = ParamSpec("_Given")
@@ -162,7 +161,8 @@ class StoreTool(Tool):
         if failure is None:
             return result
         if isinstance(failure.__cause__, ValidationError):
-            message = f"Error executing tool {self.name}: {_refusal(failure.__cause__)}"
+            known = self.parameters["properties"]
+            message = f"Error executing tool {self.name}: {_refusal(failure.__cause__, known)}"
             raise ToolError(message) from None
         raise failure
 
@@ -175,11 +175,14 @@ async def _tick(context: Context[Any, Any]) -> None:
         await context.report_progress(round(anyio.current_time() - begun, 1), message="at work")
 
 
-def _refusal(error: ValidationError) -> str:
-    """Say which arguments are refused and why, without what was in them."""
-    refused = [
-        f"{'.'.join(str(part) for part in one['loc'])[:_LONGEST_NAME]}: {one['msg']}"
+def _refusal(error: ValidationError, known: Iterable[str]) -> str:
+    """Say which arguments are refused and why, without what the caller sent: a name is that too."""
+    takes = ", ".join(known) or "none"
+    refused = dict.fromkeys(
+        f"an unknown parameter; it takes {takes}"
+        if one["type"] == "extra_forbidden"
+        else f"{'.'.join(str(part) for part in one['loc'])}: {one['msg']}"
         for one in error.errors(include_url=False, include_context=False, include_input=False)
-    ]
+    )
     more = len(refused) - _MOST_REFUSED
-    return "; ".join(refused[:_MOST_REFUSED]) + (f"; and {more} more" if more > 0 else "")
+    return "; ".join([*refused][:_MOST_REFUSED]) + (f"; and {more} more" if more > 0 else "")

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from engram.errors import Closed, EngramError
 from engram.mcp.options import say
+from engram.presence import Presence
 from engram.server.failures import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 __all__ = ["Closeable", "Opening"]
 
@@ -32,10 +34,14 @@ class Opening(Generic[Opened]):
 
     Args:
         how: Imports what is heavy, opens the store and returns what works on it.
+        file: Where the store is, of which nothing is read or kept once it was taken away; None is
+            nowhere, or somebody else sees to it.
     """
 
-    def __init__(self, how: Callable[[], Opened]) -> None:
+    def __init__(self, how: Callable[[], Opened], file: Path | None = None) -> None:
         self._how = how
+        self._file = file
+        self._presence: Presence | None = None
         self._opened: Opened | None = None
         self._started = self._closed = False
         self._lock = threading.Lock()
@@ -58,7 +64,7 @@ class Opening(Generic[Opened]):
         """Return what the tools work on; waits for whoever is opening it.
 
         Raises:
-            Closed: The server is ending.
+            Closed: The server is ending, or the store's file was removed or replaced.
             EngramError, ImportError, OSError: It cannot be opened; another call tries again.
         """
         with self._lock:
@@ -67,7 +73,18 @@ class Opening(Generic[Opened]):
                 raise Closed(message)
             if self._opened is None:
                 self._opened = self._how()
+                self._presence = None if self._file is None else Presence(self._file)
+            self.check()
             return self._opened
+
+    def check(self) -> None:
+        """Refuse to acknowledge what went into a file that was taken away meanwhile.
+
+        Raises:
+            Closed: The store's file was removed or replaced.
+        """
+        if self._presence is not None:
+            self._presence.check()
 
     def close(self) -> None:
         """Close it if it is open; nobody opens it any more."""

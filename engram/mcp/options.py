@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 from click.core import ParameterSource
 
+from engram import reporting
 from engram._version import __version__
 from engram.errors import InvalidArgument, MissingExtra
 from engram.key_files import others_may_open, passphrase_in
@@ -67,9 +66,7 @@ class Options:
 
 def say(text: str) -> None:
     """Print a line about the server on stderr, where diagnostics go."""
-    # Whether anybody reads that or not, the client is served.
-    with suppress(OSError):
-        print(f"engram-mcp: {text}", file=sys.stderr, flush=True)  # noqa: T201 - its diagnostics
+    reporting.say(text, "engram-mcp")
 
 
 def _switch(context: click.Context, parameter: click.Parameter, given: bool) -> bool:
@@ -87,9 +84,25 @@ def _switch(context: click.Context, parameter: click.Parameter, given: bool) -> 
     return True
 
 
+def _name(context: click.Context, parameter: click.Parameter, name: str | None) -> str | None:
+    """Return a name that says something: an empty one is nobody's wish, whatever it came from.
+
+    click takes an empty variable for none.
+    """
+    if name == "" or (not _is_given(context, parameter.name or "") and _is_empty(parameter)):
+        message = "it must not be empty"
+        raise click.BadParameter(message, context, parameter)
+    return name
+
+
+def _is_empty(parameter: click.Parameter) -> bool:
+    return os.environ.get(str(parameter.envvar)) == ""
+
+
 def _file(context: click.Context, parameter: click.Parameter, file: str | None) -> str | None:
     """Return a path with the home that "~" stands for: hosts start the server without a shell."""
-    return None if file is None else at_home(file)
+    named = _name(context, parameter, file)
+    return None if named is None else at_home(named)
 
 
 def _key(context: click.Context, parameter: click.Parameter, file: str | None) -> str | None:
@@ -125,9 +138,6 @@ def _of_project(context: click.Context, options: Options) -> Options:
             raise click.UsageError(message, context)
     if _is_given(context, "db") and options.db == IN_MEMORY:
         message = f"--profile {PROJECT} has no store in memory: --db names a file"
-        raise click.UsageError(message, context)
-    if options.agent_id == "":
-        message = "--agent-id must not be empty"
         raise click.UsageError(message, context)
     # Here, so that a client which is gone early hears of it too.
     from engram.mcp.project_settings import settings_of  # noqa: PLC0415 - of this profile alone
@@ -165,6 +175,7 @@ def command(serve: Callable[[Options], None]) -> click.Command:
         metavar="ID",
         envvar="ENGRAM_MCP_AGENT_ID",
         show_envvar=True,
+        callback=_name,
         help="The server's identity. Without it, the whole file is one tenant's.",
     )
     @click.option(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from engram.errors import InvalidArgument, ScopeError
 from engram.times import from_iso
@@ -16,6 +16,12 @@ __all__ = ["check_scope", "moment"]
 
 MOST: Final = 1000
 """What a call returns at most."""
+
+
+def _whole(value: object) -> object:
+    """Return an integer for a number that is one: JSON has no two kinds."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
 
 Text: TypeAlias = str | None
 Names: TypeAlias = list[str] | None
@@ -30,9 +36,12 @@ Value = Annotated[Text, Field(description="Semantic: the value.")]
 Claim = Annotated[
     Text, Field(description="Episodic: tool or external, to trust it less than the server does.")
 ]
-Shared = Annotated[bool, Field(description="Semantic: whether other agents of the file see it.")]
+Shared = Annotated[
+    bool, Field(strict=True, description="Semantic: whether other agents of the file see it.")
+]
 ReadUntrusted = Annotated[
-    bool, Field(description="It follows content from a tool, a page or another agent.")
+    bool,
+    Field(strict=True, description="It follows content from a tool, a page or another agent."),
 ]
 Happened = Annotated[
     Text, Field(description="ISO 8601: when it happened, or began to hold; null is now.")
@@ -45,7 +54,11 @@ Source = Annotated[
 
 MemoryId = Annotated[str, Field(description="The id that a tool returned.")]
 Query = Annotated[str, Field(description="A question or keywords, in natural language.")]
-Limit = Annotated[int, Field(ge=1, le=MOST, description="How many at most.")]
+Limit = Annotated[
+    int,
+    BeforeValidator(_whole),
+    Field(strict=True, ge=1, le=MOST, description="How many at most."),
+]
 Mode = Annotated[
     str,
     Field(description="hybrid: meaning and words; cosine: meaning; spreading: and what is linked."),
@@ -58,7 +71,11 @@ Until = Annotated[Text, Field(description="ISO 8601: the latest event time, incl
 AsOf = Annotated[Text, Field(description="ISO 8601: what had happened, or held, at that time.")]
 KnownAt = Annotated[Text, Field(description="ISO 8601: as it was known at that time.")]
 TrustedOnly = Annotated[
-    bool, Field(description="Only the user's own unquarantined words; the session stays trusted.")
+    bool,
+    Field(
+        strict=True,
+        description="Only the user's own unquarantined words; the session stays trusted.",
+    ),
 ]
 EntityName = Annotated[str, Field(description="The subject, exactly as stated, or its alias.")]
 Cursor = Annotated[Text, Field(description="The cursor of the page before; null starts.")]

@@ -20,9 +20,9 @@ from engram.mcp.opening import Opening
 from engram.mcp.profile import Profile
 from engram.mcp.project_parameters import given, schema_of
 from engram.mcp.project_tools import TOOLS
+from engram.reporting import report
 from engram.server.failures import SOCKET, Failure
 from engram.server.limits import Limits
-from engram.server.reporting import report
 
 if TYPE_CHECKING:
     from engram.mcp.options import Options

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import errno
-import os
-import signal
 import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from io import BufferedWriter, FileIO, TextIOWrapper
+from io import BufferedIOBase, TextIOWrapper
 from typing import TYPE_CHECKING, Any
 
 import anyio
 from mcp.server import MCPServer
 
 from engram._version import __version__
-from engram.mcp.options import say
 from engram.mcp.profile import chosen
 
 if TYPE_CHECKING:
@@ -24,8 +20,8 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
+    from engram.mcp.client import Client
     from engram.mcp.options import Options
-    from engram.mcp.process import Requests
     from engram.mcp.profile import Profile
 
 __all__ = ["run", "server"]
@@ -69,46 +65,40 @@ async def _away(_: MCPServer[Any]) -> AsyncIterator[None]:
     yield
 
 
-class _Answers(FileIO):
-    """What the client reads; when it cannot be written, it is time to end.
+class _Answers(BufferedIOBase):
+    """Where the SDK writes: a message at a time, for it flushes the stream after each."""
 
-    The SDK would wait for the next request first, which may never come.
-    """
+    def __init__(self, client: Client) -> None:
+        self._client = client
 
-    _failed = False
+    def writable(self) -> bool:
+        """Return that it can be written to."""
+        return True
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write a part.
+        """Write a message.
 
         Raises:
             BrokenPipeError: It cannot be written.
         """
-        try:
-            return super().write(data)
-        except OSError as error:
-            # Whoever closes it tries once more.
-            if not self._failed:
-                self._failed = True
-                say(f"the client cannot be answered: {error.strerror}")
-                os.kill(os.getpid(), signal.SIGTERM)
-            raise BrokenPipeError(errno.EPIPE, error.strerror) from error
+        message = bytes(data)
+        self._client.answer(message)
+        return len(message)
 
 
-def run(options: Options, requests: Requests, answers: int) -> None:
-    """Serve a client until its requests end.
+def run(options: Options, client: Client) -> None:
+    """Serve a client until it sends no more.
 
     Args:
         options: How the server was started.
-        requests: What the client sends, and when it is time to end.
-        answers: The file descriptor of the other direction.
+        client: The client.
     """
     profile = chosen(options)
     # What a call waits for may end with the store, as a trainer does: it is not waited for first.
-    requests.at_end(profile.store.close)
+    client.serve(profile.store.close)
     # The SDK takes the two from here, and leaves alone what has other numbers than 0 and 1.
-    reading = sys.stdin = TextIOWrapper(requests.stream, encoding="utf-8")
-    written = BufferedWriter(_Answers(answers, "wb", closefd=False))
-    writing = sys.stdout = TextIOWrapper(written, encoding="utf-8")
+    reading = sys.stdin = TextIOWrapper(client.requests, encoding="utf-8")
+    writing = sys.stdout = TextIOWrapper(_Answers(client), encoding="utf-8")
     try:
         anyio.run(server(profile, _away).run_stdio_async)
     except* BrokenPipeError:

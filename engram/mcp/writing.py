@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from engram.errors import InvalidArgument, NotFound
 from engram.mcp import parameters as given
 from engram.mcp import results
 from engram.mcp.parameters import check_scope, moment
 from engram.mcp.trust import check_claim
-from engram.provenance import (
-    PROVENANCES,
-    TRUSTED_PROVENANCE,
-    UNKNOWN_PROVENANCE,
-    least_trusted,
-)
+from engram.provenance import TRUSTED_PROVENANCE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -88,7 +83,7 @@ class Writing:
         claim: str | None,
         read_untrusted: bool,
     ) -> results.Written:
-        if not content:
+        if not content or not content.strip():
             message = "an episodic memory needs content"
             raise InvalidArgument(message)
         memory = self._store.get()
@@ -101,6 +96,7 @@ class Writing:
             provenance=mark.provenance,
             quarantined=mark.quarantined,
         )
+        self._store.check()
         return results.written(uid, "episodic", self._agent, mark.provenance, mark.quarantined)
 
     def _fact(
@@ -116,41 +112,41 @@ class Writing:
             message = "a semantic memory needs subject, predicate and object"
             raise InvalidArgument(message)
         memory = self._store.get()
-        episode = None if source is None else memory.get(source)
+        if source is not None:
+            # Refused before the session hears of it; that it is there still, the store sees to.
+            memory.get(source)
         mark = self._session.writing("remember", read_untrusted=read_untrusted)
-        provenance, quarantined = mark
-        if episode is not None:
-            # Stated here too: once the episode is forgotten, which may be now, it marks no fact.
-            provenance = least_trusted((provenance, episode.provenance))
-            quarantined = quarantined or episode.quarantined
-        elif provenance == TRUSTED_PROVENANCE:
-            source = SESSION
-        else:
-            provenance = UNKNOWN_PROVENANCE
+        vouched = source is None and mark.provenance == TRUSTED_PROVENANCE
         uid = memory.assert_fact(
             subject,
             predicate,
             value,
-            source=source,
-            source_provenance=provenance if provenance in PROVENANCES else None,
+            source=SESSION if vouched else None,
+            source_episode=source,
+            source_provenance=mark.provenance if vouched or source is not None else None,
             shared=shared,
-            quarantined=quarantined,
+            quarantined=mark.quarantined,
             valid_from=when,
         )
+        self._store.check()
+        # As it is stored: its source may be quarantined. One that is forgotten already is nobody's.
+        _, quarantined = memory.trust_of([uid]).get(uid, mark)
         return results.written(uid, "semantic", self._agent, None, quarantined, shared=shared)
 
     def forget(self, memory_id: given.MemoryId) -> results.Removed:
         """Erase an episode or a fact."""
         memory = self._store.get()
+        kind: Literal["episodic", "semantic"] = "episodic"
         try:
             memory.forget(memory_id)
         except NotFound:
+            kind = "semantic"
             try:
                 memory.forget_fact(memory_id)
             except NotFound:
                 raise results.not_found() from None
-            return {"id": memory_id, "kind": "semantic", "deleted": True}
-        return {"id": memory_id, "kind": "episodic", "deleted": True}
+        self._store.check()
+        return {"id": memory_id, "kind": kind, "deleted": True}
 
 
 def _check_texts(texts: Mapping[str, str | list[str] | None]) -> None:

@@ -9,10 +9,10 @@ import struct
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from engram.reporting import report
 from engram.server import frames
 from engram.server.failures import SOCKET, Failure
 from engram.server.lines import PIECE, Lines, Room, StalledLineError
-from engram.server.reporting import report
 
 if TYPE_CHECKING:
     from engram.server.limits import Limits

@@ -11,10 +11,10 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from engram.reporting import report, say
 from engram.server.limits import Limits
 from engram.server.listener import Listener
 from engram.server.place import bound, claimed
-from engram.server.reporting import report, say
 from engram.server.workers import Methods, Workers
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from engram.config.experience import LOG_LIMIT
 from engram.errors import EngramError, InvalidArgument, InvalidType, NotFound
 from engram.experience.tags import read_tags
 from engram.experience.waiting import TRIES
+from engram.presence import Presence
 from engram.retrieval.fusion import Fusion
 from engram.server import replies
 from engram.server.failures import (
@@ -21,7 +22,6 @@ from engram.server.failures import (
 from engram.server.methods import One, Records, checked, converted, is_long, refused
 from engram.server.migrating import Migrating, imported
 from engram.server.opening import embedder_of, opened
-from engram.server.presence import Presence
 from engram.server.refusals import failure_of
 from engram.server.status import configuration, hints
 from engram.storage.triplets import wire_time
@@ -143,7 +143,7 @@ class Service:
         """Do one bounded round of upkeep: embed waiting texts, let go of old feedback.
 
         Raises:
-            Failure: The store's file is not there any more.
+            Closed: The store's file is not there any more.
             EngramError: Texts still cannot be embedded, or the store cannot be written.
         """
         with self._file.required():

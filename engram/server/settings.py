@@ -16,6 +16,7 @@ from engram.config.providers import KEY_VARIABLES
 from engram.errors import InvalidArgument, InvalidSettings
 from engram.key_files import others_may_open, passphrase_in
 from engram.paths import at_home, expanded
+from engram.reporting import say
 from engram.server import document, project
 from engram.server.failures import (
     CONFIG_INVALID,
@@ -23,7 +24,6 @@ from engram.server.failures import (
     INVALID_PROVIDER,
     Failure,
 )
-from engram.server.reporting import say
 from engram.server.sections import (
     EMBEDDING_PROVIDERS,
     LLM_PROVIDERS,

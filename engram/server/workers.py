@@ -6,11 +6,11 @@ import asyncio
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
+from engram.reporting import report
 from engram.server import frames
 from engram.server.failures import SOCKET, Failure
 from engram.server.frames import UnreadableLineError
 from engram.server.lines import PIECE
-from engram.server.reporting import report
 
 if TYPE_CHECKING:
     from engram.server.frames import Request

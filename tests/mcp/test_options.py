@@ -41,7 +41,15 @@ def test_a_flag_beats_its_variable(name, flag, variable, one, other):
     assert getattr(started([flag, one]), name) == one
     assert getattr(started([], **{variable: other}), name) == other
     assert getattr(started([flag, one], **{variable: other}), name) == one
-    assert started([], **{variable: ""}) == Options()
+
+
+@pytest.mark.parametrize(("name", "flag", "variable", "one", "_"), SETTINGS)
+def test_an_empty_name_is_refused_wherever_it_is(name, flag, variable, one, _):
+    """A host that leaves the variable empty must not get all agents' memories for it."""
+    assert started([flag, ""]) is None
+    named = name in ("db", "agent_id", "events")
+    assert started([], **{variable: ""}) == (None if named else Options())
+    assert getattr(started([flag, one], **{variable: ""}), name) == one
 
 
 @pytest.mark.parametrize(
@@ -68,6 +76,7 @@ def test_the_variable_for_an_untrusted_session(value, means):
         ([], {"ENGRAM_MCP_PROVENANCE": "me"}),
         (["--profile", "other"], {}),
         (["--key-file", "/nonexistent/key"], {}),
+        (["--key-file", ""], {}),
         (["--nonsense"], {}),
         (["more"], {}),
         (["--db"], {}),

@@ -48,7 +48,9 @@ TRIPLE = {"subject": "Ivan", "predicate": "lives_in", "object": "Omsk"}
         ({"content": 5}, "content: Input should be a valid string"),
         ({"content": "x", "tags": "work"}, "tags: Input should be a valid list"),
         ({"content": "x", "shared": "perhaps"}, "shared: Input should be a valid boolean"),
-        ({"content": "x", "tag": ["a"]}, "tag: Extra inputs are not permitted"),
+        ({"content": "x", "tag": ["a"]}, "an unknown parameter; it takes content, kind, agent_id,"),
+        ({"content": " \n"}, "needs content"),
+        ({"content": "x", "shared": 1}, "shared: Input should be a valid boolean"),
     ],
     ids=str,
 )
@@ -99,12 +101,21 @@ def test_what_is_no_text_leaves_nothing(inside, arguments):
         ("recall", {"query": "x", "since": "then"}, "since is no ISO 8601 date"),
         ("recall", {"query": "x", "until": "then"}, "until is no ISO 8601 date"),
         ("recall", {"query": "x", "agent_id": BOB}, "agent_id is not this server's"),
-        ("recall", {"query": "x", "k": 3}, "k: Extra inputs are not permitted"),
+        ("recall", {"query": "x", "k": 3}, "an unknown parameter; it takes query, limit,"),
+        *(
+            ("recall", {"query": "x", "limit": wrong}, "limit: Input should be a valid integer")
+            for wrong in (True, "3", 2.5, None)
+        ),
+        *(
+            ("recall", {"query": "x", "trusted_only": wrong}, "should be a valid boolean")
+            for wrong in ("yes", 1, None)
+        ),
         ("why", {"memory_id": "nothing"}, "memory not found"),
         ("why", {}, "memory_id: Field required"),
         ("forget", {"memory_id": "nothing"}, "memory not found"),
         ("timeline", {"entity": "x", "known_at": "then"}, "known_at is no ISO 8601 date"),
-        ("contradictions", {"entity": "x"}, "entity: Extra inputs are not permitted"),
+        ("contradictions", {"entity": "x"}, "an unknown parameter; it takes limit"),
+        ("stats", {"verbose": True}, "an unknown parameter; it takes agent_id"),
         ("recent", {"limit": 0}, "limit: Input should be greater"),
         ("recent", {"limit": 1001}, "limit: Input should be less"),
         ("timeline", {"entity": "x", "limit": 0}, "limit: Input should be greater"),
@@ -117,6 +128,18 @@ def test_what_is_no_text_leaves_nothing(inside, arguments):
 def test_a_refused_call_says_why(shared, tool, arguments, reason):
     assert reason in shared.refusal(tool, **arguments)
     assert shared.result("stats")["session"]["untrusted"] is False
+
+
+@pytest.mark.parametrize("wrong", ["yes", 1, 0.0, None])
+def test_what_was_read_is_said_by_a_boolean(inside, wrong):
+    client = inside(provenance="user")
+    refusal = client.refusal("remember", content="x", read_untrusted=wrong)
+    assert refusal == "read_untrusted: Input should be a valid boolean"
+    assert client.result("stats")["session"]["untrusted"] is False
+
+
+def test_a_whole_number_is_an_integer(shared):
+    assert shared.result("recall", query="x", limit=2.0) == []
 
 
 def test_an_unknown_tool_is_an_error(shared):
@@ -133,7 +156,7 @@ def test_a_refusal_is_short_and_quotes_nothing(shared):
         {"content": "x", "kind": secret},
         {"content": "x", "provenance": secret},
         {"content": "x", "agent_id": secret},
-        {"content": "x", **{f"extra{n}": secret for n in range(1000)}},
+        {"content": "x", **{f"canary{n}": secret for n in range(1000)}},
     ):
         refusal = shared.refusal("remember", **arguments)
         assert "canary" not in refusal

@@ -9,7 +9,7 @@ import pytest
 from engram_server import DETERMINISTIC, Server
 from socket_server import StandIn, serving
 
-from engram.server.reporting import Repeats
+from engram.reporting import Repeats
 
 Start = Callable[..., Server]
 
@@ -29,7 +29,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
 @pytest.fixture(autouse=True)
 def _nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """What another test had said is said anew."""
-    monkeypatch.setattr("engram.server.reporting._REPEATS", Repeats())
+    monkeypatch.setattr("engram.reporting._REPEATS", Repeats())
 
 
 @pytest.fixture

@@ -9,13 +9,16 @@ from pathlib import Path
 import pytest
 from engram_server import DETERMINISTIC, RefusedError, texts
 
+from engram.errors import Closed
 from engram.server.failures import Failure
 from engram.server.methods import METHODS
 from engram.server.service import Service
 from engram.server.settings import load
 from engram.times import utc_now
 
-GONE = "[1001] database unavailable: its file was removed or replaced; start the server again"
+GONE = (
+    "[1001] database unavailable: the store's file was removed or replaced (start the server again)"
+)
 PARAMS = {
     "memory_store": texts(1),
     "memory_search": {"query": "x"},
@@ -60,5 +63,5 @@ def test_what_was_under_way_meanwhile_is_not_acknowledged(tmp_path: Path):
         with pytest.raises(Failure) as failed:
             service.call("memory_store", texts(2))
         assert failed.value.message == GONE
-        with pytest.raises(Failure):
+        with pytest.raises(Closed):
             service.background()

@@ -13,7 +13,7 @@ from fcntl import F_SETPIPE_SZ, fcntl
 from engram_server import COMMAND, DETERMINISTIC, Server, texts
 from socket_server import PATIENCE, SECRET, Peer
 
-from engram.server.reporting import Repeats
+from engram.reporting import Repeats
 
 UNREACHABLE = DETERMINISTIC + '[llm]\nprovider = "ollama"\nmodel = "m"\n'
 NOWHERE = "http://127.0.0.1:1"
@@ -56,7 +56,7 @@ def test_a_server_whose_messages_nobody_reads_serves_and_ends(tmp_path):
 
 WRITES = """
 import logging, threading, warnings
-from engram.server.reporting import report, say, take_over
+from engram.reporting import report, say, take_over
 take_over()
 logging.getLogger("engram.search").warning("logged")
 warnings.warn("warned")

@@ -1,4 +1,4 @@
-"""What the server says on stderr: never what is stored, and never at the price of waiting."""
+"""What a server says on stderr: never what is stored, and never at the price of waiting."""
 
 from __future__ import annotations
 
@@ -60,10 +60,15 @@ class Repeats:
 _REPEATS: Final = Repeats()
 
 
-def say(text: str) -> None:
-    """Write a line to stderr, unless nobody takes it right now."""
+def say(text: str, program: str = "engram") -> None:
+    """Write a line to stderr, unless nobody takes it right now.
+
+    Args:
+        text: What is said.
+        program: Who says it.
+    """
     # What is longer might wait for a reader although there is room.
-    line = f"engram: {text}".encode(errors="replace")[: select.PIPE_BUF - 1] + b"\n"
+    line = f"{program}: {text}".encode(errors="replace")[: select.PIPE_BUF - 1] + b"\n"
     with _SAYING, suppress(OSError, ValueError):
         if select.select([], [2], [], 0)[1]:
             os.write(2, line)

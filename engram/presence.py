@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from engram.server.failures import DATABASE_UNAVAILABLE, Failure
+from engram.errors import Closed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,16 +30,21 @@ class Presence:
         """Do something only while the file is in its place; nothing is acknowledged if it goes.
 
         Raises:
-            Failure: The file was removed or replaced, before or meanwhile.
+            Closed: The file was removed or replaced, before or meanwhile.
         """
-        self._check()
+        self.check()
         yield
-        self._check()
+        self.check()
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Refuse to go on without the file.
+
+        Raises:
+            Closed: It was removed or replaced.
+        """
         if self._opened is None or _identity(self._file) != self._opened:
-            text = "database unavailable: its file was removed or replaced; start the server again"
-            raise Failure(DATABASE_UNAVAILABLE, text)
+            message = "the store's file was removed or replaced"
+            raise Closed(message, "start the server again")
 
 
 def _identity(file: Path) -> tuple[int, int] | None:
