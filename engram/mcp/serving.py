@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
-    from engram.mcp.options import Options
     from engram.mcp.client import Client
+    from engram.mcp.options import Options
     from engram.mcp.profile import Profile
 
 __all__ = ["run", "server"]
