@@ -90,7 +90,7 @@ class ScopeError(EngramError, PermissionError):
 
 
 class Closed(EngramError, sqlite3.ProgrammingError):
-    """The instance was closed before this call."""
+    """The instance was closed before this call, or its file was taken away from a server."""
 
     code = "closed"
 

@@ -74,12 +74,18 @@ def say(text: str, program: str = "engram") -> None:
             os.write(2, line)
 
 
-def report(error: BaseException) -> None:
-    """Say what kind of error there was and where: its message may quote what is stored."""
+def report(error: BaseException, program: str = "engram") -> None:
+    """Say what kind of error there was and where: its message may quote what is stored.
+
+    Args:
+        error: The error.
+        program: Who says it.
+    """
     number = error.errno if isinstance(error, OSError) else None
     name = errno.errorcode.get(number, "") if number is not None else ""
     places = " < ".join(_places(error))
-    _say_rarely(" ".join(filter(None, (type(error).__name__, name, places and f"at {places}"))))
+    line = " ".join(filter(None, (type(error).__name__, name, places and f"at {places}")))
+    _say_rarely(line, program)
 
 
 def take_over() -> None:
@@ -107,10 +113,10 @@ def _thread_failed(failure: threading.ExceptHookArgs) -> None:
         report(failure.exc_value)
 
 
-def _say_rarely(line: str) -> None:
+def _say_rarely(line: str, program: str = "engram") -> None:
     due = _REPEATS.due(line)
     if due is not None:
-        say(due)
+        say(due, program)
 
 
 def _places(error: BaseException) -> list[str]:

@@ -15,6 +15,9 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from workers import PATIENCE, environment
 
+# Seconds in which a process must have ended, plus what a busy machine takes to see it.
+LIMIT = 2 + 10
+
 COMMAND = (sys.executable, "-m", "engram.mcp_server")
 
 STORES = {"engram": "agent.engram", "memory": "project.engram"}

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
     from engram.server.settings import ServerSettings
 
-__all__ = ["IN_MEMORY", "PROFILES", "PROJECT", "Options", "command", "say"]
+__all__ = ["IN_MEMORY", "PROFILES", "PROGRAM", "PROJECT", "Options", "command", "say"]
+
+PROGRAM: Final = "engram-mcp"
 
 IN_MEMORY: Final = ":memory:"
 
@@ -66,7 +68,7 @@ class Options:
 
 def say(text: str) -> None:
     """Print a line about the server on stderr, where diagnostics go."""
-    reporting.say(text, "engram-mcp")
+    reporting.say(text, PROGRAM)
 
 
 def _switch(context: click.Context, parameter: click.Parameter, given: bool) -> bool:
@@ -157,7 +159,7 @@ def command(serve: Callable[[Options], None]) -> click.Command:
     """
 
     @click.command(
-        "engram-mcp",
+        PROGRAM,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
         epilog="A flag beats its variable.",
     )

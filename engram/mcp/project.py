@@ -17,6 +17,7 @@ from mcp_types import CallToolResult, TextContent, ToolAnnotations
 
 from engram.mcp.calls import StoreTool
 from engram.mcp.opening import Opening
+from engram.mcp.options import PROGRAM
 from engram.mcp.profile import Profile
 from engram.mcp.project_parameters import given, schema_of
 from engram.mcp.project_tools import TOOLS
@@ -84,7 +85,7 @@ class _Tended:
                 self._service.background()
             except Exception as error:  # noqa: BLE001 - the next round may do better
                 if not self._ended.is_set():
-                    report(error)
+                    report(error, PROGRAM)
 
 
 class _AsSent(FuncMetadata):
@@ -121,7 +122,7 @@ def _answer(name: str, store: Opening[_Tended], sent: dict[str, Any]) -> CallToo
     except Failure as failure:
         return _failed(failure)
     except Exception as error:  # noqa: BLE001 - whatever it is, the client gets one answer
-        report(error)
+        report(error, PROGRAM)
         return _failed(Failure(SOCKET, "socket error: the request failed unexpectedly"))
     assert isinstance(data, dict)  # noqa: S101 - all methods have an object
     text = json.dumps(data, indent=2, ensure_ascii=False)

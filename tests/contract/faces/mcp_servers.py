@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from contract.faces.face import Face, Memory
 from contract.faces.library import Loop
-from contract.faces.processes import SETTINGS, SocketFace
+from contract.faces.processes import HALVES, SETTINGS, SocketFace
 
 if TYPE_CHECKING:
     from mcp import Client
-_NO_HALVES = "The SDK's client can send nothing that is no Unicode text."
+
+_INVALID = "Invalid params"
 
 
 class ToolRefusedError(Exception):
@@ -38,6 +39,7 @@ class Connection:
         # Here, so that the tests of other faces do not wait for it.
         from mcp import StdioServerParameters
 
+        self._folder, self._arguments = folder, arguments
         self._pid = folder / "pid"
         self._log = (folder / "stderr").open("w")
         # The shell becomes the server, so that its number is known.
@@ -58,10 +60,23 @@ class Connection:
         Raises:
             ToolRefusedError: It failed.
         """
+        try:
+            json.dumps(arguments, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise ToolRefusedError(self._escaped(tool, arguments)) from None
         result = self._loop.run(self._client.call_tool(tool, dict(arguments)))
         if result.is_error:
             raise ToolRefusedError(result.content[0].text)
         return result
+
+    def _escaped(self, tool: str, arguments: Mapping[str, Any]) -> str:
+        """Return the error of a line that the SDK's client does not write, and others do."""
+        from mcp_wire import Wire
+
+        with Wire(self._folder, self._arguments) as wire:
+            wire.shake()
+            number = wire.begin("tools/call", {"name": tool, "arguments": arguments})
+            return str(wire.answer(number)["error"]["message"])
 
     def kill(self) -> None:
         os.kill(int(self._pid.read_text()), signal.SIGKILL)
@@ -106,17 +121,17 @@ class McpFace(Face):
         "trust.declared": "A caller can only lower what the server was started with.",
         "erase.name": "It has no tool for that.",
         "hide": "It has no tool for that.",
-        "unicode.halves": _NO_HALVES,
-        "unicode.question": _NO_HALVES,
+        "unicode.question": HALVES,
         "limits.empty": "A memory must have content.",
         "limits.beyond": "Texts have no limit.",
     }
     sessions = True
     most = 4096
     error = ToolRefusedError
-    codes: ClassVar[Mapping[str, object]] = dict.fromkeys(
-        ("value", "choice", "type", "missing"), "Error executing tool"
-    )
+    codes: ClassVar[Mapping[str, object]] = {
+        **dict.fromkeys(("value", "choice", "type", "missing"), "Error executing tool"),
+        "halves": _INVALID,
+    }
 
     def __init__(self, place: Any, agent: str | None = None) -> None:
         super().__init__(place, agent)
@@ -143,7 +158,8 @@ class McpFace(Face):
         self._ask("forget", memory_id=uid)
 
     def code(self, error: Any) -> object:
-        return str(error).partition(":")[0].rpartition(" ")[0]
+        begin = str(error).partition(":")[0]
+        return begin if begin == _INVALID else begin.rpartition(" ")[0]
 
     def kill(self) -> None:
         self.connection.kill()
@@ -157,11 +173,6 @@ class McpFace(Face):
 
 class McpProjectFace(SocketFace):
     about = "MCP, `--profile memory`"
-    lacks: ClassVar[Mapping[str, str]] = {
-        **SocketFace.lacks,
-        "unicode.halves": _NO_HALVES,
-        "unicode.question": _NO_HALVES,
-    }
 
     def __init__(self, place: Any, agent: str | None = None) -> None:
         Face.__init__(self, place, agent)
@@ -175,9 +186,11 @@ class McpProjectFace(SocketFace):
         return json.loads(self.connection.call(method, given).content[0].text)
 
     def code(self, error: Any) -> object:
-        return int(str(error).partition("[")[2].partition("]")[0])
+        begin = str(error).partition(":")[0]
+        return begin if begin == _INVALID else int(str(error).partition("[")[2].partition("]")[0])
 
     error = ToolRefusedError
+    codes: ClassVar[Mapping[str, object]] = {**SocketFace.codes, "halves": _INVALID}
 
     def kill(self) -> None:
         self.connection.kill()

@@ -15,7 +15,7 @@ from engram.server.client import SocketClient
 
 _WHOLE = "It serves the whole file as one tenant."
 _ONE_TEXT = "Its searches take a question and a number."
-_HALVES = "What is no Unicode text is refused, questions too."
+HALVES = "What is no Unicode text is refused, questions too."
 _NO_VERB = "It has no operation for that."
 
 
@@ -44,7 +44,7 @@ class JsonlFace(Face):
         "erase.unknown": "It erases nothing.",
         "hide": _NO_VERB,
         "unicode.halves": "It stores no memory.",
-        "unicode.question": _HALVES,
+        "unicode.question": HALVES,
         "limits.empty": "It stores no memory.",
         "limits.beyond": "It stores no memory.",
         "limits.blank": "A blank question is refused.",
@@ -96,7 +96,7 @@ class SocketFace(Face):
         "scope": _WHOLE,
         "trust": "The protocol has neither sources nor quarantine; all it stores is external.",
         "limits.count": "None may be asked for, and any number.",
-        "unicode.question": _HALVES,
+        "unicode.question": HALVES,
     }
     longest = 10_000
     error = RequestFailed
