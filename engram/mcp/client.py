@@ -70,6 +70,9 @@ class Client:
             close: What is called once it is time to end, whatever is under way. It gets a thread
                 of its own, and may be called while everything still works.
         """
+        # Here and not first in a thread: what it brings may print, and soon what is printed is
+        # for a while what the SDK says to the client.
+        import engram.mcp.messages  # noqa: F401, PLC0415 - the claim comes first
 
         def end() -> None:
             self._await_end()

