@@ -14,12 +14,7 @@ DESIGN = ROOT / "docs/design"
 PAGES = {"weak-spots.md": 51, "weak-spots-socket.md": 22}
 ROW = re.compile(r"^\| (\d+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 TEST = re.compile(r"`([^`]+\.py::[^`]+)`")
-ELSEWHERE = (
-    "the index issue",
-    "the MCP issue",
-    "the adapters issue",
-    "the recall-quality issue",
-)
+ELSEWHERE = "the recall-quality issue"
 
 
 @pytest.fixture(params=PAGES)
