@@ -20,6 +20,7 @@ from mcp_wire import COMMAND, LIMIT, PROFILES, STATUS, STORES, WRITE, Wire
 from workers import PATIENCE, environment, planted
 
 from engram import Engram, lifetime
+from engram.mcp import client
 
 # Importing the engine's numbers or its model waits until the test says so.
 WAITING = """
@@ -58,6 +59,7 @@ def maps(process: int) -> str:
 
 def test_its_watch_leaves_it_less_than_two_seconds():
     assert lifetime._LOOK / 1000 + lifetime._GRACE < 2
+    assert client._ANSWERING < client._ENDING < 2
 
 
 @profiles

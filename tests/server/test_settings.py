@@ -17,6 +17,12 @@ Layers = dict[str, str]
 
 
 @pytest.fixture
+def tmp_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a short name: the path of a socket has a limit, whatever a test is called."""
+    return tmp_path_factory.mktemp("s")
+
+
+@pytest.fixture
 def home(tmp_path: Path) -> Path:
     (tmp_path / "home/.engram").mkdir(parents=True)
     return tmp_path / "home"
