@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import select
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
-from workers import PATIENCE, environment
+from workers import PATIENCE, Piped
 
 # Seconds in which a process must have ended, plus what a busy machine takes to see it.
 LIMIT = 2 + 10
@@ -47,7 +46,7 @@ STATUS = {"engram": "stats", "memory": "memory_status"}
 """A tool of each profile that needs the store and no model."""
 
 
-class Wire:
+class Wire(Piped):
     """A running process; what it says is read message by message.
 
     Args:
@@ -65,44 +64,8 @@ class Wire:
         before: Sequence[str] = (),
         **variables: str,
     ) -> None:
-        self.process = subprocess.Popen(
-            [*before, *COMMAND, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=folder,
-            env=environment(folder, **variables),
-            bufsize=0,
-        )
-        self._unread = b""
+        super().__init__([*before, *COMMAND, *arguments], folder, variables)
         self._last = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
-            stream.close()
-
-    def send(self, data: bytes) -> None:
-        while data:
-            data = data[self.process.stdin.write(data) :]
-
-    def line(self) -> bytes:
-        """The next line it says, whole; when it says no more, what is left, which may be b""."""
-        while b"\n" not in self._unread:
-            ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE)
-            assert ready, "no answer"
-            part = self.process.stdout.read(65536)
-            if not part:
-                left, self._unread = self._unread, b""
-                return left
-            self._unread += part
-        line, _, self._unread = self._unread.partition(b"\n")
-        return line + b"\n"
 
     def begin(self, method: str, params: Mapping[str, object] = {}) -> int:
         """Send a request and return its id."""

@@ -33,24 +33,35 @@ def program(*arguments: str, before: Sequence[str] = ()) -> list[str]:
     return [sys.executable, *before, "-m", "engram", *arguments]
 
 
-class Worker:
-    """A running process; what it answers is read line by line."""
+SHOUTING = """
+    import ctypes, os, subprocess, sys, warnings
 
-    def __init__(
-        self,
-        config: Path,
-        *,
-        before: Sequence[str] = (),
-        options: Sequence[str] = (),
-        **variables: str,
-    ) -> None:
+    def shout(when):
+        print("print", when)
+        print("flushed", when, flush=True)
+        sys.__stdout__.write("dunder " + when + chr(10))
+        libc = ctypes.CDLL(None)
+        libc.puts(b"puts " + when.encode())
+        libc.write(1, b"write " + when.encode() + bytes([10]), 6 + len(when) + 1)
+        os.write(1, b"os.write " + when.encode() + bytes([10]))
+        os.system("echo system " + when)
+        subprocess.run(["echo", "child", when])
+        warnings.warn("warning " + when, stacklevel=1)
+"""
+"""Code to plant: prints by every way there is."""
+
+
+class Piped:
+    """A running process; what it says is read line by line."""
+
+    def __init__(self, command: Sequence[str], folder: Path, variables: dict[str, str]) -> None:
         self.process = subprocess.Popen(
-            program("--config", str(config), "api", *options, before=before),
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            cwd=config.parent,
-            env=environment(config.parent, **variables),
+            cwd=folder,
+            env=environment(folder, **variables),
             bufsize=0,
         )
         self._unread = b""
@@ -70,15 +81,38 @@ class Worker:
             data = data[self.process.stdin.write(data) :]
 
     def line(self) -> bytes:
-        """The next line of its answers, whole."""
+        """The next line it says, whole; when it says no more, what is left, which may be b""."""
         while b"\n" not in self._unread:
             ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE)
             assert ready, "no answer"
             part = self.process.stdout.read(65536)
-            assert part, f"it ended: {self.process.stderr.read().decode()}"
+            if not part:
+                left, self._unread = self._unread, b""
+                return left
             self._unread += part
         line, _, self._unread = self._unread.partition(b"\n")
         return line + b"\n"
+
+
+class Worker(Piped):
+    """A running `engram api`; its answers are read line by line."""
+
+    def __init__(
+        self,
+        config: Path,
+        *,
+        before: Sequence[str] = (),
+        options: Sequence[str] = (),
+        **variables: str,
+    ) -> None:
+        command = program("--config", str(config), "api", *options, before=before)
+        super().__init__(command, config.parent, variables)
+
+    def line(self) -> bytes:
+        """The next line of its answers, whole."""
+        line = super().line()
+        assert line.endswith(b"\n"), f"it ended: {self.process.stderr.read().decode()}"
+        return line
 
     def ask(self, operation: str, /, **params: object) -> Any:
         """The answer to a request, its id taken off: it has a result or an error."""

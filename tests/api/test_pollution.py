@@ -7,24 +7,14 @@ import os
 import subprocess
 import textwrap
 
-from workers import PATIENCE, environment, planted, program
+from workers import PATIENCE, SHOUTING, environment, planted, program
 
 # Stands in for libraries: prints when it is imported, when the store is read and when that ends,
 # by every way there is.
-NOISY = """
-    import atexit, ctypes, os, subprocess, sys, warnings
-
-    def shout(when):
-        print("print", when)
-        print("flushed", when, flush=True)
-        sys.__stdout__.write("dunder " + when + chr(10))
-        libc = ctypes.CDLL(None)
-        libc.puts(b"puts " + when.encode())
-        libc.write(1, b"write " + when.encode() + bytes([10]), 6 + len(when) + 1)
-        os.write(1, b"os.write " + when.encode() + bytes([10]))
-        os.system("echo system " + when)
-        subprocess.run(["echo", "child", when])
-        warnings.warn("warning " + when, stacklevel=1)
+NOISY = (
+    SHOUTING
+    + """
+    import atexit
 
     class Finder:
         def find_spec(self, name, path=None, target=None):
@@ -35,6 +25,7 @@ NOISY = """
 
     sys.meta_path.insert(0, Finder())
 """
+)
 
 FRAMES = b"".join(
     json.dumps({"id": number, "operation": operation, "params": params}).encode() + b"\n"

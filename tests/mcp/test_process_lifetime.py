@@ -17,7 +17,7 @@ import pytest
 from engram_server import texts
 from fake_trainer import COMPLETE, FakeTrainer, insight
 from mcp_wire import COMMAND, LIMIT, PROFILES, STATUS, STORES, WRITE, Wire
-from workers import PATIENCE, environment, planted
+from workers import PATIENCE, SHOUTING, environment, planted
 
 from engram import Engram, lifetime
 from engram.mcp import client
@@ -220,20 +220,10 @@ def test_it_ends_when_it_cannot_answer(tmp_path):
 
 
 # Prints by every way there is: at an import, and in the process's thread that opens the store.
-NOISY = """
-    import atexit, ctypes, os, subprocess, sys, warnings
-
-    def shout(when):
-        print("print", when)
-        print("flushed", when, flush=True)
-        sys.__stdout__.write("dunder " + when + chr(10))
-        libc = ctypes.CDLL(None)
-        libc.puts(b"puts " + when.encode())
-        libc.write(1, b"write " + when.encode() + bytes([10]), 6 + len(when) + 1)
-        os.write(1, b"os.write " + when.encode() + bytes([10]))
-        os.system("echo system " + when)
-        subprocess.run(["echo", "child", when])
-        warnings.warn("warning " + when, stacklevel=1)
+NOISY = (
+    SHOUTING
+    + """
+    import atexit
 
     class Finder:
         def find_spec(self, name, path=None, target=None):
@@ -244,6 +234,7 @@ NOISY = """
 
     sys.meta_path.insert(0, Finder())
 """
+)
 
 
 @profiles
