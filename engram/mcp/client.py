@@ -141,11 +141,14 @@ class Client:
             self._hear_the_end()
 
     def _relay(self) -> None:
-        with suppress(OSError):
-            for line in _lines(self._channel.requests.fileno()):
-                self._hand_on(line)
-        self._read = True
-        self._hear_the_end()
+        try:
+            with suppress(OSError):
+                for line in _lines(self._channel.requests.fileno()):
+                    self._hand_on(line)
+        finally:
+            # Whatever went wrong: a server that hears nothing any more must not stay.
+            self._read = True
+            self._hear_the_end()
 
     def _hand_on(self, line: bytes) -> None:
         from engram.mcp.messages import RefusedError, request_id  # noqa: PLC0415 - as above

@@ -94,7 +94,7 @@ def _refuse(line: bytes) -> NoReturn:
     try:
         json.dumps(document, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise RefusedError(_error(document["id"], INVALID_PARAMS, _NO_TEXT)) from None
+        raise RefusedError(_error(document.get("id"), INVALID_PARAMS, _NO_TEXT)) from None
     raise RefusedError(_error(document.get("id"), INVALID_REQUEST, _NO_MESSAGE))
 
 

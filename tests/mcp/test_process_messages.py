@@ -26,6 +26,7 @@ MALFORMED = [
     (b'"text"\n', (INVALID, None)),
     (b"{}\n", (INVALID, None)),
     (b'{"id":7,"method":"ping"}\n', (INVALID, 7)),
+    (b'{"a":"\\ud800"}\n', (TEXT, None)),
     (b'{"jsonrpc":"1.0","id":"seven","method":"ping"}\n', (INVALID, "seven")),
     (b'{"jsonrpc":"2.0","id":[],"method":"ping"}\n', (INVALID, None)),
     (b'{"jsonrpc":"2.0","id":null,"method":"ping"}\n', (INVALID, None)),
