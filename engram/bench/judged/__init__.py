@@ -1,5 +1,1 @@
-"""Recall quality on sets of questions whose evidence is known."""
-
-from __future__ import annotations
-
-__all__: list[str] = []
+"""Retrieval measured against judgements: conversations with marked evidence, judged documents."""

@@ -40,7 +40,7 @@ def print_summary(document: Mapping[str, Any]) -> None:
     _print_intervals(groups[headline], headline, measures)
     if "variants" in document:
         variants = {label: one[headline] for label, one in document["variants"].items()}
-        _print_groups(f"Labels, questions of {headline}", variants, measures)
+        _print_groups(f"Labels, group {headline}", variants, measures)
     _print_folds(document["folds"], measures)
     _print_abstention(document["abstention"])
     _print_sizes(document["haystack"], levels=LEVELS[:1] if of_documents else LEVELS)
@@ -55,7 +55,7 @@ def print_comparison(document: Mapping[str, Any]) -> None:
         if document[only]:
             line(f"Left out, in {only.removeprefix('only_')} alone: {document[only]:,}")
     for group, measures in document["groups"].items():
-        line(f"Questions of {group}")
+        line(f"Group {group}")
         print_table(
             ("", "n", "first", "second", "difference", "95 %", "wins", "losses", "ties"),
             [
@@ -107,7 +107,7 @@ def _print_groups(title: str, groups: Mapping[str, _Group], measures: Sequence[s
 
 
 def _print_cuts(group: _Group, name: str) -> None:
-    line(f"First k answers, questions of {name}")
+    line(f"First k answers, group {name}")
     rows = [
         (f"{level} {reading}", *(_percent(group[f"{level}_{reading}@{k}"]) for k in CUTS))
         for level in LEVELS
@@ -118,7 +118,7 @@ def _print_cuts(group: _Group, name: str) -> None:
 
 
 def _print_intervals(group: _Group, name: str, measures: Sequence[str]) -> None:
-    line(f"95 % intervals, questions of {name}")
+    line(f"95 % intervals, group {name}")
     known = [measure for measure in measures if measure in group["interval"]]
     rows = [(_head(one), _percent(group[one]), _between(group["interval"][one])) for one in known]
     print_table(("", "mean", "95 %"), rows)

@@ -102,8 +102,8 @@ def read(file: Path) -> Run:
         message = f"{file} does not begin with the header of records"
         raise BadFileError(message)
     records = _all_decoded(file, lines[1:], Record, first_line=2)
-    if not records:
-        message = f"{file} holds no records"
+    if not records or not records[0].answers:
+        message = f"{file} holds no answers"
         raise BadFileError(message)
     labels = list(records[0].answers)
     seen: set[str] = set()
