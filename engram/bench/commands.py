@@ -6,7 +6,7 @@ import click
 
 from engram._version import __version__
 from engram.bench.cost import cost, count_tokens
-from engram.bench.judged.commands import compare, plot
+from engram.bench.judged.compare import compare, plot
 from engram.bench.latency import latency, time_calls
 from engram.bench.scale import scale
 from engram.cli import Commands
