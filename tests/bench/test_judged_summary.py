@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import re
+from pathlib import Path
 
 import pytest
 from recall_records import HEADER, record, write_records
@@ -66,6 +68,19 @@ def test_every_documented_name_is_in_every_group(figures):
     for group in document["groups"].values():
         assert set(group) == {"n", "n_turn", "interval"} | names
         assert set(group["interval"]) == names
+
+
+def test_the_reference_names_them_all(figures):
+    page = (Path(__file__).parents[2] / "docs/reference/benchmark.md").read_text("utf-8")
+    answers = {"hybrid": [["a", "a", 1.0, None]]}
+    for title, one in (
+        ("## Figures of a group", record("q", ["a#0"], ["a#0"])),
+        ("## Figures of documents", record("q", answers, ["a"], grades={"a": 1})),
+    ):
+        section = page.split(title)[1].split("\n## ")[0]
+        named = re.findall(r"^\| `(\S+)` \|", section, re.MULTILINE)
+        told = {name.replace("@k", f"@{k}") for name in named for k in CUTS}
+        assert set(figures(one)["groups"]["all"]) == told
 
 
 def test_the_header_is_kept(figures):
