@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from engram.bench.judged.records import Run
+    from engram.bench.judged.records import Record, Run
 
 __all__ = ["comparison"]
 
@@ -42,14 +42,7 @@ def comparison(first: Run, second: Run, label: str, second_label: str) -> dict[s
     """
     first.check_label(label, "label")
     second.check_label(second_label, "second_label")
-    if first.header.get("data_sha256") != second.header.get("data_sha256"):
-        message = "the records are of different data"
-        raise InvalidArgument(message, "compare runs over one file")
-    theirs = {record.question: record for record in second.records}
-    pairs = [(one, theirs[one.question]) for one in first.records if one.question in theirs]
-    if not pairs or first.of_documents != second.of_documents:
-        message = "the records have no question in common"
-        raise InvalidArgument(message)
+    pairs = _pairs(first, second)
     ours = [one for one, _ in pairs]
     before = measured(ours, label)
     after = measured([other for _, other in pairs], second_label)
@@ -66,6 +59,19 @@ def comparison(first: Run, second: Run, label: str, second_label: str) -> dict[s
             for group, rows in groups(ours).items()
         },
     }
+
+
+def _pairs(first: Run, second: Run) -> list[tuple[Record, Record]]:
+    """Return the records of the questions that both runs were asked."""
+    if first.header.get("data_sha256") != second.header.get("data_sha256"):
+        message = "the records are of different data"
+        raise InvalidArgument(message, "compare runs over one file")
+    theirs = {record.question: record for record in second.records}
+    pairs = [(one, theirs[one.question]) for one in first.records if one.question in theirs]
+    if not pairs or first.of_documents != second.of_documents:
+        message = "the records have no question in common"
+        raise InvalidArgument(message)
+    return pairs
 
 
 def _differences(
