@@ -298,6 +298,14 @@ def test_what_is_printed(figures, capsys):
     assert "Questions that nothing answers" not in printed
 
 
+def test_what_is_printed_of_documents(figures, capsys):
+    answers = {"hybrid": [["a", "a", 1.0, None]]}
+    print_summary(figures(record("q", answers, ["a"], grades={"a": 1}, turns=40)))
+    words = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["all", "1", *["100.0"] * 5] in words
+    assert ["documents", "40.0", "2.50", "12.50", "25.00", "100.00"] in words
+
+
 def test_every_printed_percentage_is_in_the_document(figures, capsys):
     document = figures(*random_records(30, kinds=("a", "b")))
     print_summary(document)

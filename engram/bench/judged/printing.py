@@ -22,6 +22,7 @@ _HEADLINE = (
     "turn_mrr",
 )
 _SHORT = {"session": "S", "turn": "T"}
+_SIZES = {level: f"{level}s" for level in LEVELS}
 _READINGS = ("recall_any", "recall_all", "recall", "ndcg")
 
 _Group = dict[str, Any]
@@ -43,7 +44,7 @@ def print_summary(document: Mapping[str, Any]) -> None:
         _print_groups(f"Labels, group {headline}", variants, measures)
     _print_folds(document["folds"], measures)
     _print_abstention(document["abstention"])
-    _print_sizes(document["haystack"], levels=LEVELS[:1] if of_documents else LEVELS)
+    _print_sizes(document["haystack"], {"turn": "documents"} if of_documents else _SIZES)
     _print_latency(document["latency"])
 
 
@@ -91,13 +92,14 @@ def _between(bounds: Sequence[float | None]) -> str:
 def _print_groups(title: str, groups: Mapping[str, _Group], measures: Sequence[str]) -> None:
     if title:
         line(title)
+    # Documents are counted once.
+    counts = [name for name in ("n", "n_turn") if name in next(iter(groups.values()))]
     print_table(
-        ("", "n", "n turn", *map(_head, measures)),
+        ("", *(name.replace("_", " ") for name in counts), *map(_head, measures)),
         [
             (
                 name,
-                f"{group['n']:,}",
-                f"{group['n_turn']:,}" if "n_turn" in group else "",
+                *(f"{group[count]:,}" for count in counts),
                 *(_percent(group[measure]) for measure in measures),
             )
             for name, group in groups.items()
@@ -159,17 +161,17 @@ def _print_abstention(labels: Mapping[str, _Group]) -> None:
     line()
 
 
-def _print_sizes(haystack: Mapping[str, float], levels: Sequence[str]) -> None:
+def _print_sizes(haystack: Mapping[str, float], levels: Mapping[str, str]) -> None:
     line("The first k answers as a share of the haystack")
     print_table(
         ("", "mean size", *(f"k={k}" for k in CUTS)),
         [
             (
-                f"{level}s",
+                name,
                 f"{haystack[f'{level}s']:,.1f}",
                 *(f"{100 * haystack[f'{level}_share@{k}']:.2f}" for k in CUTS),
             )
-            for level in levels
+            for level, name in levels.items()
         ],
     )
     line()
