@@ -185,8 +185,7 @@ def run_into(file: Path, data: DataSet) -> None:
     embedder = resolve("deterministic")
     ways = running.variants(["hybrid"], [])
     plan = running.Plan("longmemeval", "", data, embedder, ways)
-    times = file.with_name(f"{file.name}.times.jsonl")
-    running.run(plan, file, times, resume=False, overwrite=False)
+    running.run(plan, file, resume=False, overwrite=False)
 
 
 def test_what_asks_cannot_see_what_is_right(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
+from engram.bench.judged.records import times_file
 from engram.cli.failures import BadFileError, ExistingFileError
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ class Checkpoint:
 
     Args:
         file: The file of records.
-        times: The file of times.
         header: What was measured and how; its first line.
         resume: Go on with the files, if they are there.
         overwrite: Begin anew if they are.
@@ -40,7 +40,6 @@ class Checkpoint:
     def __init__(
         self,
         file: Path,
-        times: Path,
         header: dict[str, Any],
         *,
         resume: bool = False,
@@ -54,6 +53,7 @@ class Checkpoint:
         if lines and lines[0] != first:
             message = f"{file} has records of other data, another model or other settings"
             raise ExistingFileError(message, "give another --records, or --overwrite")
+        times = times_file(file)
         self.done = [_question(line, number, file) for number, line in enumerate(lines[1:], 2)]
         kept = _whole_lines(times)[: len(self.done)] if self.done and times.exists() else []
         self._records = _opened(file, lines)

@@ -10,7 +10,7 @@ import click
 
 from engram.cli.failures import MissingFileError
 from engram.cli.options import json_option
-from engram.cli.output import line, print_document
+from engram.cli.output import print_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -196,17 +196,16 @@ def _run(plan: Plan, records: Path, options: dict[str, Any]) -> None:
     if not records.parent.is_dir():
         message = f"there is no folder {records.parent}"
         raise MissingFileError(message)
-    times = records.with_name(f"{records.name}.times.jsonl")
-    run(plan, records, times, resume=options["resume"], overwrite=options["overwrite"])
+    run(plan, records, resume=options["resume"], overwrite=options["overwrite"])
     _print(records, as_json=options["as_json"])
 
 
 def _print(records: Path, *, as_json: bool) -> None:
-    from engram.bench.judged.quick import document  # noqa: PLC0415
+    from engram.bench.judged.printing import print_summary  # noqa: PLC0415
+    from engram.bench.judged.summary import json_of  # noqa: PLC0415
 
-    found = document(records)
+    document = json_of(records)
     if as_json:
-        print_document(found)
-        return
-    for label, figures in found["variants"].items():
-        line(f"{label}: " + ", ".join(f"{name} {value:.3f}" for name, value in figures.items()))
+        print_document(document)
+    else:
+        print_summary(document)

@@ -129,14 +129,13 @@ def _model_sha256(embedder: Embedder) -> str | None:
     return local.model.onnx.sha256 or sha256_of(local.onnx)
 
 
-def run(plan: Plan, file: Path, times: Path, *, resume: bool, overwrite: bool) -> None:
+def run(plan: Plan, file: Path, *, resume: bool, overwrite: bool) -> None:
     """Ask all questions that have no record yet.
 
     Args:
         plan: What is asked.
-        file: The file of records.
-        times: The file of times.
-        resume: Go on with them.
+        file: The file of records; that of times is beside it.
+        resume: Go on with it.
         overwrite: Begin anew.
 
     Raises:
@@ -147,9 +146,7 @@ def run(plan: Plan, file: Path, times: Path, *, resume: bool, overwrite: bool) -
     data = sampled(plan.data, plan.sample, plan.seed, plan.limit)
     ids = [question.id for haystack in data.haystacks for question in haystack.questions]
     with (
-        closing(
-            Checkpoint(file, times, plan.header(), resume=resume, overwrite=overwrite)
-        ) as checkpoint,
+        closing(Checkpoint(file, plan.header(), resume=resume, overwrite=overwrite)) as checkpoint,
         progress_bar("Asking", len(ids)) as show,
     ):
         done = len(checkpoint.done)
