@@ -1,0 +1,82 @@
+"""How a hybrid recall makes one ranking of what meaning and words say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from engram import arguments
+from engram.errors import InvalidArgument, InvalidType
+
+METHODS: Final = ("complete", "min_max", "reciprocal_rank")
+RERANKERS: Final = ("late_interaction", "cross_encoder")
+_MOST_RERANKED: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Blending:
+    """How a hybrid recall ranks its candidates.
+
+    Attributes:
+        method: "complete": both signals of every candidate, each divided by its largest;
+            "min_max": each side's own candidates scaled to 0..1, what a side lacks counts 0, and
+            nothing else of what follows; "reciprocal_rank": the sum of weights over ranks.
+        conversation: How much of the words' share is given to the words of a candidate's whole
+            conversation, as far as other candidates have them, 0 to 1.
+        answers: How much of a question's words also count for the turn that answers it, 0 to 1.
+        assistant: What the scores of an assistant's turns are multiplied by, 0 to 1.
+        dates: How much is added for what happened when the query's words say, 0 to 1.
+        feedback: How much the words of the best candidates count in a second look, 0 to 1.
+        diversity: How much likeness to better results takes away, 0 to 1.
+        rerank: What reads the best candidates again; None: nothing.
+        rerank_top: How many of them it reads, 1 to 200.
+        rerank_weight: What it says counts so much against the blend, 0 to 1.
+    """
+
+    method: str = "complete"
+    conversation: float = 0.5
+    answers: float = 0.7
+    assistant: float = 0.8
+    dates: float = 0.2
+    feedback: float = 0.0
+    diversity: float = 0.0
+    rerank: str | None = None
+    rerank_top: int = 20
+    rerank_weight: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Refuse what gives no ranking.
+
+        Raises:
+            InvalidArgument, InvalidType: A value is unknown or out of its range.
+        """
+        for name, value, known in (
+            ("method", self.method, METHODS),
+            ("rerank", self.rerank, (None, *RERANKERS)),
+        ):
+            if value not in known:
+                message = f"{name} must be one of {', '.join(map(str, known))}"
+                raise InvalidArgument(message)
+        for name in (
+            *("conversation", "answers", "assistant", "dates", "feedback", "diversity"),
+            "rerank_weight",
+        ):
+            arguments.number(getattr(self, name), name, 0.0, 1.0)
+        arguments.integer(self.rerank_top, "rerank_top", 1, _MOST_RERANKED)
+
+    @classmethod
+    def of(cls, given: str | Blending) -> Blending:
+        """Return the blending with a method's name, or the one that is given.
+
+        Raises:
+            InvalidArgument, InvalidType: It is neither.
+        """
+        if isinstance(given, Blending):
+            return given
+        if not isinstance(given, str):
+            message = f"blending must be a str or a Blending, not {type(given).__name__}"
+            raise InvalidType(message)
+        if given not in METHODS:
+            message = f"blending must be one of {', '.join(METHODS)}, or a Blending"
+            raise InvalidArgument(message)
+        return cls(method=given)
