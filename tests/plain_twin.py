@@ -6,6 +6,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -30,9 +31,7 @@ class Row:
 
     @property
     def said(self) -> str:
-        """What is embedded and searched; the actors are few and none is a role."""
-        before = f"{', '.join(self.actors)} ({self.at:%-d %B %Y}): " if self.actors else ""
-        return before + self.content
+        return headed(self.actors, self.at, self.content)
 
 
 @dataclass(frozen=True)
@@ -60,6 +59,11 @@ class Statement:
 def one_name(text: str) -> str:
     """What all spellings of a name have in common."""
     return " ".join(unicodedata.normalize("NFC", text).casefold().split())
+
+
+def headed(actors: Sequence[str], at: datetime, content: str) -> str:
+    """What is embedded and searched, where actors are few and none is a role."""
+    return f"{', '.join(actors)} ({at:%-d %B %Y}): {content}" if actors else content
 
 
 def words_of(text: str) -> list[str]:

@@ -89,7 +89,7 @@ def test_an_agents_retriever_finds_its_own(open_memory):
 
 @pytest.fixture
 def labelled(memory: Engram) -> Engram:
-    memory.observe("tea one", tags=["x", "y"], actors=["Ann"], provenance="user")
+    memory.observe("tea one", tags=["x", "y"], actors=["user"], provenance="user")
     memory.observe("tea two", tags=["x"], quarantined=True)
     memory.observe("tea three", timestamp=datetime(2020, 1, 1, tzinfo=UTC), provenance="tool")
     return memory
@@ -100,7 +100,7 @@ def labelled(memory: Engram) -> Engram:
     [
         ({"filters": {"tags": ["x"]}}, {"tea one", "tea two"}),
         ({"filters": {"tags": ["x", "y"]}}, {"tea one"}),
-        ({"filters": {"actors": ["Ann"]}}, {"tea one"}),
+        ({"filters": {"actors": ["user"]}}, {"tea one"}),
         ({"filters": {"provenance": "user"}}, {"tea one"}),
         ({"filters": {"provenance": ["tool", "user"]}}, {"tea one", "tea three"}),
         ({"filters": {"exclude_quarantined": True}}, {"tea one", "tea three"}),

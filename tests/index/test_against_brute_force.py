@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from plain_twin import stored
+from plain_twin import headed, stored
 from stand_ins import WordEmbedder
 
 from engram import Engram, ObserveInput
@@ -52,7 +52,8 @@ class Plain:
     def add(self, ids: list[str], agent: str | None, items: list[ObserveInput]) -> None:
         added: list[list[np.ndarray]] = []
         for at, item in enumerate(items, len(self.ids)):
-            vectors, _ = embed_documents(self.embedder, [item.content])
+            text = headed(item.actors, item.timestamp, item.content)
+            vectors, _ = embed_documents(self.embedder, [text])
             added.append([stored(vector) for vector in vectors])
             self.owners += [at] * len(vectors)
         self.chunks = np.concatenate((self.chunks, *added))

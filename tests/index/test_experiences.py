@@ -165,7 +165,7 @@ def test_new_tags_are_seen_by_every_instance_and_after_a_restart(open_memory):
 def test_tags_can_be_set_and_set_back(open_memory):
     memory = open_memory()
     uid = memory.observe("w1", tags=["b", "a", "b"], actors=["ann", "bob"])
-    other = memory.observe("w1", tags=["a"])
+    other = memory.observe("w1", tags=["a"], actors=["ann", "bob"])
     for tags in (["c", "a"], [], ["b", "a", "b"]):
         with memory._store.writing():
             memory._store.retag(1, tags, 0)
