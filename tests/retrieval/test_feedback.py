@@ -1,0 +1,24 @@
+"""The words that the best candidates share."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engram.retrieval.feedback import MOST_TERMS, telling_terms
+
+
+@given(st.integers(0, 5), st.integers(0, 12), st.integers(0, 999))
+def test_the_terms_worth_most_are_taken(texts: int, terms: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    frequencies = random.integers(0, 3, size=(texts, terms)).astype(np.float32)
+    rarity = random.integers(0, 4, size=terms).astype(np.float64)
+    asked = random.integers(0, 2, size=terms).astype(np.bool_)
+    worth = {
+        term: rarity[term] * sum(frequencies[text, term] > 0 for text in range(texts))
+        for term in range(terms)
+        if not asked[term]
+    }
+    expected = sorted((t for t in worth if worth[t] > 0), key=lambda t: (-worth[t], t))
+    assert telling_terms(frequencies, rarity, asked).tolist() == expected[:MOST_TERMS]
