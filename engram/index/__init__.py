@@ -8,10 +8,11 @@ from engram.index.episode_index import DEFAULT_BUDGET, EpisodeIndex
 from engram.index.fact_index import FACT, FactIndex
 from engram.index.mapped import Damaged
 from engram.index.matching import match_memories
-from engram.index.selection import Selection
+from engram.index.selection import Selection, times_of
 from engram.index.shelf import Shelf
 from engram.index.upkeep import Upkeep
 from engram.index.vectors import ACCURACIES, Neighbours, nearest, nearest_facts, nearest_of
+from engram.index.weights import WordWeights, weigh_memories
 
 __all__ = [
     "ACCURACIES",
@@ -25,10 +26,13 @@ __all__ = [
     "Selection",
     "Shelf",
     "Upkeep",
+    "WordWeights",
     "distance_bounds",
     "match_memories",
     "nearest",
     "nearest_facts",
     "nearest_of",
+    "times_of",
     "true_distances",
+    "weigh_memories",
 ]

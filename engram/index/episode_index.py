@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from engram.index.segment import Segment
     from engram.index.shelf import Shelf
+    from engram.index.weights import WordWeights
     from engram.models import StoredModel
     from engram.storage import EpisodeFilter, Store, VectorBatch
 
@@ -351,6 +352,12 @@ class EpisodeIndex:
         to. Costs time in the number of postings of the query's terms.
         """
         return matching.match(self, query, allowed, limit)
+
+    def weigh(self, query: str, keys: NDArray[np.int64]) -> WordWeights:
+        """Return what a query weighs in some episodes."""
+        from engram.index import weights
+
+        return weights.weigh(self, query, keys)
 
     def match_beginnings(
         self, query: str, allowed: EpisodeFilter, limit: int

@@ -80,3 +80,6 @@ class Blending:
             message = f"blending must be one of {', '.join(METHODS)}, or a Blending"
             raise InvalidArgument(message)
         return cls(method=given)
+
+
+DEFAULT: Final = Blending()

@@ -16,7 +16,8 @@ import numpy as np
 from engram.index import nearest
 from engram.retrieval.passages import best_passage
 from engram.retrieval.question import CHANNELS, Question
-from engram.retrieval.recall import MAX_K, refreshed
+from engram.retrieval.ranking import MAX_K
+from engram.retrieval.recall import refreshed
 from engram.storage import EpisodeFilter
 from engram.times import DAY
 from engram.vectors import cosines

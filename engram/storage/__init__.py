@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         texts_of,
         wire_time,
     )
+    from engram.storage.turns import TurnColumns
 
 __all__ = [
     "INSIGHT",
@@ -66,6 +67,7 @@ __all__ = [
     "StoredItem",
     "Texts",
     "Traces",
+    "TurnColumns",
     "Use",
     "VectorBatch",
     "as_stored",
@@ -115,6 +117,7 @@ _LAZY = {
     "RecordReader": "engram.storage.records",
     "Store": "engram.storage.store",
     "Traces": "engram.storage.strength",
+    "TurnColumns": "engram.storage.turns",
     "Phrase": "engram.storage.full_text",
 }
 

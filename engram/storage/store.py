@@ -46,6 +46,7 @@ from engram.storage.routing import ChoiceValues
 from engram.storage.store_file import StoreFile
 from engram.storage.strength import Strength
 from engram.storage.training import Training
+from engram.storage.turns import Turns
 
 if TYPE_CHECKING:
     import os
@@ -113,6 +114,7 @@ class Store(StoreFile):
         self.episodes = Episodes(self._connection, self.labels)
         self.models = EmbeddingModels(self._connection)
         self.embeddings = Embeddings(self._connection)
+        self.turns = Turns(self._connection)
         self.strength = Strength(self._connection)
         self.memories = Memories(self._connection)
         self.experiences = Experiences(self._connection)
