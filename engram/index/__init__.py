@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engram.index.adjacency import Adjacency
-from engram.index.distances import distance_bounds, true_distances
+from engram.index.distances import distance_bounds, true_distances, true_vectors
 from engram.index.episode_index import DEFAULT_BUDGET, EpisodeIndex
 from engram.index.fact_index import FACT, FactIndex
 from engram.index.mapped import Damaged
@@ -34,5 +34,6 @@ __all__ = [
     "nearest_of",
     "times_of",
     "true_distances",
+    "true_vectors",
     "weigh_memories",
 ]

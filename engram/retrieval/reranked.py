@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from engram.embedding import Reranker
 
-LATE_WORDS: Final = 32
+LATE_WORDS: Final = 24
 """Words of a text that late interaction reads in a recall: twenty texts then take two CPUs about a
 tenth of a second the first time, however long they are."""
 
