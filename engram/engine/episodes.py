@@ -12,6 +12,7 @@ import numpy as np
 from engram import arguments
 from engram.engine.forgetting import Forgetting
 from engram.engine.recall_query import recall_query
+from engram.engine.reranking import Reranking
 from engram.errors import InvalidArgument, InvalidType, NotFound
 from engram.index import Adjacency
 from engram.models import EpisodePage, ObserveInput
@@ -33,7 +34,7 @@ _BEYOND = 2**63
 _LONGEST = 200
 
 
-class EpisodeMemory(Forgetting):
+class EpisodeMemory(Forgetting, Reranking):
     """The calls about episodes."""
 
     @cached_property
@@ -249,10 +250,10 @@ class EpisodeMemory(Forgetting):
     def _recall(self, asked: Query) -> list[SearchResult]:
         with self._searching(asked.text) as found:
             vector, index = found or (asked.vector, None)
-            results, keys = recall(
-                self._store, index, self._adjacency, replace(asked, vector=vector)
-            )
-        self._recalled(asked.text, keys)
+            asked = replace(asked, vector=vector)
+            ranking, candidates = recall(self._store, index, self._adjacency, asked)
+        results, keys = self._chosen(asked, ranking, candidates)
+        self._recalled(asked.text, keys.tolist())
         return results
 
     def _recalled(self, query: str | None, keys: list[int]) -> None:

@@ -12,7 +12,7 @@ from engram.embedding import embed_documents
 from engram.engine.episodes import EpisodeMemory
 from engram.engine.recall_query import recall_query
 from engram.errors import Busy, CannotOpen, InvalidArgument, StoreFull
-from engram.index import FactIndex
+from engram.index import FACT, FactIndex
 from engram.retrieval import KINDS, FactQuery, recall_memories
 from engram.storage import FactFilter
 from engram.times import to_micros
@@ -141,15 +141,13 @@ class MemoryRecall(EpisodeMemory):
         facts = FactQuery(wanted, at, self._agent, only=kind == "semantic")
         with self._searching(asked.text) as found:
             vector, index = found or (asked.vector, None)
-            results, keys = recall_memories(
-                self._store,
-                index,
-                self._fact_index,
-                self._adjacency,
-                replace(asked, vector=vector),
-                facts,
+            asked = replace(asked, vector=vector)
+            ranking, candidates = recall_memories(
+                self._store, index, self._fact_index, self._adjacency, asked, facts
             )
-        self._recalled(asked.text if len(keys) == len(results) else None, keys)
+        results, keys = self._chosen(asked, ranking, candidates)
+        episodes = keys[keys < FACT].tolist()
+        self._recalled(asked.text if len(episodes) == len(results) else None, episodes)
         return results
 
     def maintain(self) -> None:

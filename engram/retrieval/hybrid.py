@@ -12,8 +12,10 @@ from engram.models import Certificate
 from engram.retrieval import date_expressions
 from engram.retrieval.complete import Signals, complete, scaled
 from engram.retrieval.confidence import confidence
+from engram.retrieval.feedback import second_look
 from engram.retrieval.fusion import Fusion
 from engram.retrieval.ranking import Ranking
+from engram.retrieval.reranked import mixed
 from engram.retrieval.spreading import similarity
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from engram.index import WordWeights
-    from engram.retrieval.ranking import Query, Ranked
+    from engram.retrieval.ranking import Chunks, Query, Ranked
     from engram.storage import TurnColumns
 
 _NONE: Final = (np.empty(0, dtype=np.int64), np.empty(0))
@@ -45,8 +47,17 @@ class Source(Protocol):
     def distances(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return how far some are from the query; infinite where one has no vector."""
 
-    def weigh(self, keys: NDArray[np.int64]) -> WordWeights:
-        """Return what the query's words weigh in some."""
+    def weigh(self, keys: NDArray[np.int64], text: str | None = None) -> WordWeights:
+        """Return what the words of the query, or of another text, weigh in some."""
+
+    def bodies(self, keys: NDArray[np.int64]) -> list[str]:
+        """Return the texts of some as they are searched."""
+
+    def tokenizer(self) -> Callable[[bytes], list[str]]:
+        """Return what splits a text in UTF-8 into the words that are searched."""
+
+    def vectors(self, keys: NDArray[np.int64]) -> Chunks:
+        """Return the vectors of the chunks of some."""
 
     def turns(self, keys: NDArray[np.int64]) -> TurnColumns:
         """Return what conversations say of some, int64[n], ascending."""
@@ -79,13 +90,17 @@ def hybrid(source: Source) -> Ranking:
     query = source.query
     found, certificate = _candidates(source)
     scores, words = _METHODS[query.blending.method](source, found)
+    if feedback := query.blending.feedback * query.text_share:
+        scores = mixed(scores, second_look(source, found.keys, scores), feedback)
     # Where meaning alone counts scores only fall with distance, and rounding may make two the same.
     by = found.distances if query.text_share == 0.0 else -scores
-    order = np.lexsort((found.keys, by))[: query.k]
+    order = np.lexsort((found.keys, by))[: query.width]
     distances = found.distances[order]
     sure = confidence(_cosines(distances), _coverage(words)[order])
     calibrated = query.blending.method == "complete"
-    return Ranking(found.keys[order], scores[order], distances, certificate, sure, calibrated)
+    keys = found.keys[order]
+    chunks = source.vectors(keys) if query.blending.diversity else None
+    return Ranking(keys, scores[order], distances, certificate, sure, calibrated, chunks)
 
 
 def _candidates(source: Source) -> tuple[_Candidates, Certificate]:

@@ -17,6 +17,7 @@ from engram.index import (
     nearest_facts,
     times_of,
     true_distances,
+    true_vectors,
     weigh_memories,
 )
 from engram.index.rows import HUB_ARCS
@@ -35,11 +36,13 @@ from engram.storage import TurnColumns
 from engram.tracing import stage
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from engram.index import Adjacency, EpisodeIndex, FactIndex, WordWeights
     from engram.models import Fact
-    from engram.retrieval.ranking import Query, Ranked
+    from engram.retrieval.ranking import Chunks, Query, Ranked
     from engram.retrieval.spreading import Activation
     from engram.storage import FactFilter, Store
 
@@ -138,9 +141,29 @@ class _Search:
         found[are_facts] = true_distances(self.facts, vector, keys[are_facts] - FACT)
         return found
 
-    def weigh(self, keys: NDArray[np.int64]) -> WordWeights:
-        """Return what the query's words weigh in some, as `matches` ranks them."""
-        return weigh_memories(self.index, self.facts, self.query.text, keys)
+    def weigh(self, keys: NDArray[np.int64], text: str | None = None) -> WordWeights:
+        """Return what the words of the query, or of another text, weigh in some."""
+        asked = self.query.text if text is None else text
+        return weigh_memories(self.index, self.facts, asked, keys)
+
+    def bodies(self, keys: NDArray[np.int64]) -> list[str]:
+        """Return the texts of some as they are searched."""
+        store = self.facts.store
+        return [
+            store.text.body(key) if key < FACT else store.fact_text.body(key - FACT)
+            for key in keys.tolist()
+        ]
+
+    def tokenizer(self) -> Callable[[bytes], list[str]]:
+        """Return what splits a text in UTF-8 into the words that are searched."""
+        return self.facts.store.fact_text.tokenizer()
+
+    def vectors(self, keys: NDArray[np.int64]) -> Chunks:
+        """Return the vectors of the chunks of some."""
+        are_facts = keys >= FACT
+        vectors, owners = true_vectors(self.index, keys[~are_facts])
+        of_facts, facts = true_vectors(self.facts, keys[are_facts] - FACT)
+        return np.concatenate((vectors, of_facts)), np.concatenate((owners, facts + FACT))
 
     def turns(self, keys: NDArray[np.int64]) -> TurnColumns:
         """Return what conversations say of some, ascending: facts, which come last, have none."""
@@ -166,8 +189,8 @@ def recall_memories(
     adjacency: Adjacency,
     query: Query,
     asked: FactQuery,
-) -> tuple[list[SearchResult | FactResult], list[int]]:
-    """Return the best episodes and facts for a query, best first, and the keys of the episodes.
+) -> tuple[Ranking, list[SearchResult | FactResult]]:
+    """Return the best candidates of both kinds for a query, and what each is as a result.
 
     Runs inside the caller's transaction. Both kinds are candidates of one ranking: what scales the
     scores of `recall` scales them here over episodes and facts together. Ties are in insertion
@@ -191,7 +214,7 @@ def recall_memories(
             ranking = refreshed(index, partial(_ranked, search, adjacency))
     store.embeddings.refuse_damage()
     with stage("read"):
-        return _results(store, ranking.above(query.min_score), asked.agent)
+        return ranking, _results(store, ranking, asked.agent)
 
 
 def _ranked(search: _Search, adjacency: Adjacency) -> Ranking:
@@ -262,9 +285,7 @@ def _joined(episodes: Certificate, facts: Certificate) -> Certificate:
     )
 
 
-def _results(
-    store: Store, ranking: Ranking, agent: str | None
-) -> tuple[list[SearchResult | FactResult], list[int]]:
+def _results(store: Store, ranking: Ranking, agent: str | None) -> list[SearchResult | FactResult]:
     keys, certificate = ranking.keys, ranking.certificate
     are_facts = keys >= FACT
     episodes = iter(store.episodes.fetch(keys[~are_facts]))
@@ -300,7 +321,7 @@ def _results(
                     certificate=certificate,
                 )
             )
-    return results, keys[~are_facts].tolist()
+    return results
 
 
 def _facts(store: Store, keys: list[int], agent: str | None) -> dict[int, tuple[Fact, str, bool]]:

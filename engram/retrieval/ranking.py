@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from engram.retrieval.blending import DEFAULT, Blending
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from engram.models import Certificate
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
     Ranked = tuple[NDArray[np.int64], NDArray[np.float64]]
     """Keys, best first, and what they are ranked by."""
+
+    Chunks = tuple[NDArray[np.float32], NDArray[np.int64]]
+    """Vectors of chunks, and the key of what each is of."""
 
 MAX_K: Final = 4096
 """The largest `k`, and the largest pool of candidates a side contributes."""
@@ -25,6 +29,9 @@ POOL: Final = 64
 of a longer one."""
 
 _POOL_PER_RESULT: Final = 4
+
+DIVERSITY_POOL: Final = 2
+"""Candidates for each result, where they are to be unlike each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +81,15 @@ class Query:
         """
         least = _POOL_PER_RESULT * self.k
         if self.blending.method != "min_max":
-            least = self.k if self.text_share == 0.0 else max(least, POOL)
-        return max(min(self.pool or least, MAX_K), self.k)
+            least = self.width if self.text_share == 0.0 else max(least, POOL)
+        return max(min(self.pool or least, MAX_K), self.width)
+
+    @property
+    def width(self) -> int:
+        """How many candidates a hybrid recall ranks, of which `chosen` chooses the results."""
+        read = self.blending.rerank_top if self.blending.rerank else 0
+        unlike = DIVERSITY_POOL * self.k if self.blending.diversity else 0
+        return max(self.k, min(max(read, unlike), MAX_K))
 
     @property
     def text_share(self) -> float:
@@ -97,6 +111,8 @@ class Ranking:
         certificate: How the nearest ones were found.
         confidences: float64[n], 0 to 1; None where words were not looked at.
         calibrated: Whether it is the confidence that a floor is for, and not the score.
+        chunks: The vectors of their chunks, float32[m, dim], unit length, and the key of each,
+            int64[m]; None unless the choice of results needs them.
     """
 
     keys: NDArray[np.int64]
@@ -105,23 +121,33 @@ class Ranking:
     certificate: Certificate | None
     confidences: NDArray[np.float64] | None = None
     calibrated: bool = False
+    chunks: Chunks | None = None
 
-    def above(self, floor: float | None) -> Ranking:
-        """Return what of it is not below a floor."""
+    def taken(
+        self, places: NDArray[np.int64], scores: NDArray[np.float64] | None = None
+    ) -> Ranking:
+        """Return some of it in another order.
+
+        Args:
+            places: Of these, int64[m], the first ones.
+            scores: float64[m], in the place of theirs.
+        """
+        sure = self.confidences
+        return replace(
+            self,
+            keys=self.keys[places],
+            scores=self.scores[places] if scores is None else scores,
+            distances=self.distances[places],
+            confidences=None if sure is None else sure[places],
+        )
+
+    def passed(self, floor: float | None) -> NDArray[np.int64]:
+        """Return the places of what is not below a floor, int64[m], ascending."""
         if floor is None:
-            return self
+            return np.arange(len(self.keys))
         judged = self.confidences if self.calibrated else self.scores
         assert judged is not None  # noqa: S101 - a calibrated ranking has confidences
-        kept = judged >= floor
-        sure = self.confidences
-        return Ranking(
-            self.keys[kept],
-            self.scores[kept],
-            self.distances[kept],
-            self.certificate,
-            None if sure is None else sure[kept],
-            self.calibrated,
-        )
+        return np.flatnonzero(judged >= floor)
 
     def sure(self) -> list[float | None]:
         """Return the confidence of each, None where it is not known."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from engram.index import Damaged, nearest, times_of, true_distances
+from engram.index import Damaged, nearest, times_of, true_distances, true_vectors
 from engram.models import SearchResult
 from engram.retrieval.hybrid import by_words, hybrid
 from engram.retrieval.ranking import MAX_K, Ranking
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from engram.index import Adjacency, EpisodeIndex, Neighbours, WordWeights
     from engram.models import Certificate
-    from engram.retrieval.ranking import Query, Ranked
+    from engram.retrieval.ranking import Chunks, Query, Ranked
     from engram.retrieval.spreading import Activation
     from engram.storage import Store, TurnColumns
 
@@ -31,8 +31,8 @@ SEEDS_PER_RESULT: Final = 3
 
 def recall(
     store: Store, index: EpisodeIndex | None, adjacency: Adjacency, query: Query
-) -> tuple[list[SearchResult], list[int]]:
-    """Return the best episodes for a query, best first, and their keys.
+) -> tuple[Ranking, list[SearchResult]]:
+    """Return the best candidates for a query, and what each is as a result; see `chosen`.
 
     Runs inside the caller's transaction, whose snapshot both sides and the rows come from.
 
@@ -43,8 +43,8 @@ def recall(
         query: What is asked, and how.
 
     Returns:
-        min(k, matches) results: every filter applies before the choice. Ties are in insertion
-        order, so the same store and query give the same answer.
+        At least min(k, matches) of them: every filter applies before the choice. Ties are in
+        insertion order, so the same store and query give the same answer.
     """
     with stage("rank"):
         if index is None:
@@ -56,7 +56,6 @@ def recall(
                 index, lambda: _RANKINGS[query.mode](store, index, adjacency, query)
             )
     store.embeddings.refuse_damage()
-    ranking = ranking.above(query.min_score)
     with stage("read"):
         episodes = store.episodes.fetch(ranking.keys)
     results = [
@@ -76,7 +75,7 @@ def recall(
             strict=True,
         )
     ]
-    return results, ranking.keys.tolist()
+    return ranking, results
 
 
 def refreshed(index: EpisodeIndex, work: Callable[[], _T]) -> _T:
@@ -113,8 +112,17 @@ class _Episodes:
     def distances(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
         return true_distances(self._index, self.query.vector, keys)
 
-    def weigh(self, keys: NDArray[np.int64]) -> WordWeights:
-        return self._index.weigh(self.query.text, keys)
+    def weigh(self, keys: NDArray[np.int64], text: str | None = None) -> WordWeights:
+        return self._index.weigh(self.query.text if text is None else text, keys)
+
+    def bodies(self, keys: NDArray[np.int64]) -> list[str]:
+        return [self._store.text.body(key) for key in keys.tolist()]
+
+    def tokenizer(self) -> Callable[[bytes], list[str]]:
+        return self._store.text.tokenizer()
+
+    def vectors(self, keys: NDArray[np.int64]) -> Chunks:
+        return true_vectors(self._index, keys)
 
     def turns(self, keys: NDArray[np.int64]) -> TurnColumns:
         return self._store.turns.of(keys)

@@ -105,6 +105,10 @@ class FullText:
             raise CorruptStore(message, "restore a backup")
         return bodies
 
+    def body(self, key: int) -> str:
+        """Return a searchable text by its key; one that is gone is empty."""
+        return b"".join(self.bodies(key, key)).decode(errors="replace")
+
     def terms_of(self, query: str) -> list[str | Phrase]:
         """Return the terms of a query as documents have them, repeats included."""
         tokenize = self.tokenizer()
