@@ -74,5 +74,6 @@ def telling_terms(
         is worth nothing.
     """
     worth = rarity * np.count_nonzero(frequencies, axis=0)
-    order: NDArray[np.int64] = np.argsort(-worth, kind="stable")[:_MOST_TERMS]
-    return order[worth[order] > 0.0]
+    order = np.argsort(-worth, kind="stable")[:_MOST_TERMS]
+    telling: NDArray[np.int64] = order[worth[order] > 0.0]
+    return telling

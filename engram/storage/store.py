@@ -115,7 +115,6 @@ class Store(StoreFile):
         self.turns = Turns(self._connection)
         self.models = EmbeddingModels(self._connection)
         self.embeddings = Embeddings(self._connection)
-        self.turns = Turns(self._connection)
         self.strength = Strength(self._connection)
         self.memories = Memories(self._connection)
         self.experiences = Experiences(self._connection)
