@@ -115,9 +115,10 @@ def by_words(query: Query, search: Callable[[int], Ranked], count: int, noun: st
         count: How many the filters let through.
         noun: Of what.
     """
-    keys, scores = search(query.k) if query.mode == "hybrid" and query.text_weight else _NONE
+    keys, scores = search(query.k) if query.mode == "hybrid" and query.text_share else _NONE
     if query.blending.method == "min_max":
-        keys, scores = blend(*_NONE, keys, scores, 0.0, query.text_weight or 1.0, query.k)
+        weights = query.vector_weight, query.text_weight
+        keys, scores = blend(*_NONE, keys, scores, *weights, query.k)
     elif query.blending.method == "reciprocal_rank":
         scores = scaled(np.array(list(_fused(query, _NONE[0], keys).values())))
     else:
