@@ -7,7 +7,8 @@ from engram.index.distances import distance_bounds, true_distances
 from engram.index.episode_index import DEFAULT_BUDGET, EpisodeIndex
 from engram.index.fact_index import FACT, FactIndex
 from engram.index.mapped import Damaged
-from engram.index.matching import match_memories
+from engram.index.matching import match_memories, weigh_memories
+from engram.index.ranking import WordWeights
 from engram.index.selection import Selection
 from engram.index.shelf import Shelf
 from engram.index.upkeep import Upkeep
@@ -25,10 +26,12 @@ __all__ = [
     "Selection",
     "Shelf",
     "Upkeep",
+    "WordWeights",
     "distance_bounds",
     "match_memories",
     "nearest",
     "nearest_facts",
     "nearest_of",
     "true_distances",
+    "weigh_memories",
 ]
