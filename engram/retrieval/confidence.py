@@ -1,4 +1,9 @@
-"""How surely a memory answers a query, comparable across queries."""
+"""How sure it is that a memory answers a query, on one scale for all queries.
+
+A blended score ranks the candidates of one query and says nothing of another query's. This is
+a logistic function of two things that mean the same for every query: how near in meaning the memory
+is, and how much of the query's words it has. `benchmarks/fit_confidence.py` finds its constants.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +22,16 @@ _COVERAGE: Final = 2.0
 def confidence(
     similarity: NDArray[np.float64], coverage: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return a logistic function of what is known by meaning and by words, float64[n], 0 to 1.
+    """Return how probable it is that each memory answers the query.
 
     Args:
-        similarity: float64[n], the cosine of query and memory.
-        coverage: float64[n], how much of the query's words, weighed by how rare they are, the
-            memory has, 0 to 1.
+        similarity: float64[n], the cosine of query and memory, -1 to 1.
+        coverage: float64[n], the share of the query's words that the memory has, each counted by
+            its rarity, 0 to 1.
+
+    Returns:
+        float64[n], above 0 and below 1; it grows with both.
     """
-    sure: NDArray[np.float64] = 1.0 / (
-        1.0 + np.exp(-(_BIAS + _SIMILARITY * similarity + _COVERAGE * coverage))
-    )
-    return sure
+    evidence = _BIAS + _SIMILARITY * similarity + _COVERAGE * coverage
+    probability: NDArray[np.float64] = 1.0 / (1.0 + np.exp(-evidence))
+    return probability

@@ -36,7 +36,8 @@ _MONTH_NAMES = (
     *("january", "february", "march", "april", "may", "june", "july", "august"),
     *("september", "october", "november", "december"),
 )
-_MONTHS = {name[:n]: i for i, name in enumerate(_MONTH_NAMES, 1) for n in (9, 4, 3)}
+_MONTHS = {name[:n]: i for i, name in enumerate(_MONTH_NAMES, 1) for n in (9, 3)} | {"sept": 9}
+# Months that are no person's name, and months that are verbs.
 _NO_NAMES = tuple(name for name in _MONTH_NAMES if len(name) > 6 or name == "july")
 _VERBS = ("may", "march", "mar")
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")

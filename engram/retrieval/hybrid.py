@@ -130,9 +130,10 @@ def by_words(query: Query, search: Callable[[int], Ranked], count: int, noun: st
         count: How many the filters let through.
         noun: Of what.
     """
-    keys, scores = search(query.k) if query.mode == "hybrid" and query.text_weight else _NONE
+    keys, scores = search(query.k) if query.mode == "hybrid" and query.text_share else _NONE
     if query.blending.method == "min_max":
-        keys, scores = blend(*_NONE, keys, scores, 0.0, query.text_weight or 1.0, query.k)
+        weights = query.vector_weight, query.text_weight
+        keys, scores = blend(*_NONE, keys, scores, *weights, query.k)
     elif query.blending.method == "reciprocal_rank":
         scores = scaled(np.array(list(_fused(query, _NONE[0], keys).values())))
     else:
@@ -144,17 +145,19 @@ def by_words(query: Query, search: Callable[[int], Ranked], count: int, noun: st
 def _complete(source: Source, found: _Candidates) -> tuple[NDArray[np.float64], WordWeights]:
     """Score by both signals of every candidate; see `engram.retrieval.complete`."""
     keys, query = found.keys, source.query
-    similarities = _cosines(found.distances)
+    similarities = np.maximum(_cosines(found.distances), 0.0)
     if query.text_share == 0.0:
         return scaled(similarities), source.weigh(keys)
     turns = source.turns(keys)
     # A question says something of its answer where it is no candidate itself, too.
-    weighed = distinct(np.concatenate((keys, turns.answers[turns.answers > 0])))
-    weighed = np.concatenate((keys, weighed[~np.isin(weighed, keys)]))
+    asked = distinct(turns.answers[turns.answers > 0])
+    weighed = np.concatenate((keys, asked[_places(keys, asked) < 0]))
     words = source.weigh(weighed)
-    signals = Signals(
-        similarities, words, _places(weighed, turns.answers), turns, _nearness(source, keys)
-    )
+    # Of questions that are candidates and of others.
+    questions = _places(keys, turns.answers)
+    others = _places(weighed[len(keys) :], turns.answers)
+    questions = np.where(others < 0, questions, others + len(keys))
+    signals = Signals(similarities, words, questions, turns, _nearness(source, keys))
     return complete(signals, query.blending, query.text_share), words
 
 
@@ -189,16 +192,16 @@ _METHODS: Final = {
 
 
 def _cosines(distances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the cosines of unit vectors so far apart, at least 0; 0 where there is no vector."""
-    cosines: NDArray[np.float64] = np.maximum(1.0 - distances * distances / 2.0, 0.0)
-    return cosines
+    """Return the cosines of unit vectors so far apart; 0 where there is no vector."""
+    return np.where(np.isfinite(distances), 1.0 - distances * distances / 2.0, 0.0)
 
 
 def _places(keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return where each of some keys stands among others, int64[n]; -1 for 0, which is none."""
-    order = np.argsort(keys)
-    places = order[np.searchsorted(keys, wanted, sorter=order)]
-    places[wanted == 0] = -1
+    """Return where each of some keys stands among others, which ascend, int64[n]; -1: nowhere."""
+    places = np.searchsorted(keys, wanted)
+    places[places == len(keys)] = -1
+    if len(keys):
+        places[keys[places] != wanted] = -1
     return places
 
 

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 from engram.embedding.sentences import sentence_spans
 from engram.storage.segment import searchable, word_spans
+from engram.storage.stop_words import STOP_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["MAX_WORDS", "STOP_WORDS", "Passage", "best_passage"]
+__all__ = ["MAX_WORDS", "Passage", "best_passage"]
 
 MAX_WORDS = 160
 """Words a passage may have unless fewer are asked for; a text of no more has none."""
@@ -26,18 +27,6 @@ _READ = 65_536  # characters of a text that are read closely
 _PIECE_WORDS = 40  # what a sentence is cut into that alone is longer than a passage
 _TERM = re.compile(r"[^\W_]+")
 _MARKS = re.compile("[\u0300-\u036f]")
-STOP_WORDS = frozenset(
-    _TERM.findall("""
-    a about after all also am an and any are as at be been before being but by can could did do does
-    doing done for from get got had has have having he her here him his how i if in into is it its
-    just like many may me might more most much must my no nor not of off on or other our out over
-    shall she should so some such than that the their them then there these they this those to too
-    under until up us was we were what when where which while who whom whose why will with would
-    you your yours
-    d didn doesn don isn ll m re s t ve wasn
-    """)
-)
-"""English words that say nothing of what a text is about."""
 
 
 @dataclass(frozen=True)

@@ -204,7 +204,8 @@ class Search:
         """Return the nearest by meaning, and the best by their words."""
         near = nearest(index, vector, min(dense, MAX_K), allowed, "high")
         limit = self.settings.bm25_multiplier * self.k if bm25 is None else bm25
-        matches, scores = index.match(self.bm25_query, allowed, min(limit, MAX_K))
+        limit = min(limit, MAX_K)
+        matches, scores = index.match(self.bm25_query, allowed, limit, every_word=True)
         return [
             (
                 "dense",

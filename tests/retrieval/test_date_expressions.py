@@ -87,7 +87,15 @@ NAMED = {
 NOT_NAMED = [
     *("", " ", "\0", "🙂", "五月に", "what did I say?"),
     *("may I march for rights", "this may be wrong", "this march", "may 5 people come"),
-    *("the 8th may be late", "the sun and sat", "mar 5 things", "dec", "June said so"),
+    *(
+        "the 8th may be late",
+        "the sun and sat",
+        "mar 5 things",
+        "dec",
+        "June said so",
+        "in Marc",
+        "Marc 5",
+    ),
     *("how many weeks ago did I go", "how long ago", "half a year ago", "2.5 years ago"),
     *("twenty-five years ago", "3 years old", "5-day trip", "next week", "in two weeks"),
     *("my last year there", "Anna's last week", "last week before the exam", "last time"),
