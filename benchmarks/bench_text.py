@@ -27,7 +27,8 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from engram import Engram, ObserveInput
 from engram.index import DEFAULT_BUDGET, EpisodeIndex, Shelf, episode_index
-from engram.index.words import Part, WordSegment, build, merge, rank
+from engram.index.ranking import Part, rank
+from engram.index.words import WordSegment, build, merge
 from engram.storage import EpisodeFilter, Store
 from engram.storage.segment import searchable
 

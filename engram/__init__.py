@@ -35,12 +35,14 @@ if TYPE_CHECKING:
         ReflectionRun,
         SearchResult,
     )
+    from engram.retrieval.blending import Blending
     from engram.retrieval.search import SearchHit
     from engram.working_memory import WorkingMemory, WorkingMemoryItem
 
 __all__ = [
     "AnthropicAdapter",
     "AsyncEngram",
+    "Blending",
     "Certificate",
     "CompressionRun",
     "DecayConfig",
@@ -86,6 +88,7 @@ _LAZY = {
     "SearchResult": "engram.models",
     "DecayConfig": "engram.cognition.decay",
     "Engram": "engram.engine",
+    "Blending": "engram.retrieval.blending",
     "SearchHit": "engram.retrieval.search",
     "ReflectionThread": "engram.cognition.reflection",
     "AnthropicAdapter": "engram.llm",

@@ -324,11 +324,15 @@ class SearchResult:
 
     Attributes:
         episode: The episode.
-        score: 0 to 1, higher is better. In cosine mode `1 / (1 + distance)`; in hybrid mode the
-            blend of both sides after each was scaled to 0..1 within this query's candidates.
+        score: 0 to 1, higher is better. In cosine mode `1 / (1 + distance)`; in hybrid mode it
+            says how this result ranks among the others of the same query and nothing across
+            queries: see `Engram.recall`, `blending`.
         distance: L2 distance between the unit vectors of the query and of the episode's nearest
             chunk, 0 to 2; infinite while the episode's text waits to be embedded.
         importance: The episode's `importance_score` at the time of the recall.
+        confidence: How surely it answers the query, 0 to 1, comparable across queries: made of the
+            cosine and of how much of the query's words the episode has. None where only one of
+            both was looked at: in the other modes, and while nothing is embedded.
         certificate: How the recall was answered, the same for all its results.
     """
 
@@ -337,6 +341,7 @@ class SearchResult:
     distance: float
     importance: float = 1.0
     certificate: Certificate | None = field(default=None, repr=False, compare=False)
+    confidence: float | None = None
 
 
 @dataclass
@@ -350,6 +355,7 @@ class FactResult:
             0 to 2; infinite while the fact waits to be embedded.
         provenance: The least trusted source it ever had; "unknown" without one.
         quarantined: The fact is, or a source of it that is still there.
+        confidence: As that of a `SearchResult`; how sure the fact itself is says `fact.confidence`.
         certificate: How the recall was answered, the same for all its results, of either kind.
     """
 
@@ -359,6 +365,7 @@ class FactResult:
     provenance: str
     quarantined: bool
     certificate: Certificate | None = field(default=None, repr=False, compare=False)
+    confidence: float | None = None
 
 
 @dataclass

@@ -76,11 +76,18 @@ def test_cosine_is_brute_force_over_what_the_filters_allow(made, agent, query, k
     filters,
     st.sampled_from([(0.5, 0.5), (1.0, 0.0), (0.0, 1.0), (2.0, 3.0)]),
 )
-def test_hybrid_is_the_documented_blend(made, agent, query, k, allowed, weights):
+def test_min_max_is_the_documented_blend(made, agent, query, k, allowed, weights):
     memory, twin = fill(made, agent)
     expected = twin.hybrid(query, k, twin.matching(agent, **allowed), weights)
     with memory:
-        found = memory.recall(query, k, vector_weight=weights[0], fts_weight=weights[1], **allowed)
+        found = memory.recall(
+            query,
+            k,
+            vector_weight=weights[0],
+            fts_weight=weights[1],
+            blending="min_max",
+            **allowed,
+        )
         assert same_ranking(found, expected)
         assert len({r.episode.id for r in found}) == len(found)
         by_id = {row.id: row for row in twin.rows}

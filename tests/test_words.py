@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,18 +14,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from storage.test_text import FOUND
 
-from engram.index.words import ARRAYS, Part, WordSegment, WordTail, build, merge, rank
+from engram.index import ranking
+from engram.index.ranking import Part, rank, weigh
+from engram.index.words import ARRAYS, WordSegment, WordTail, build, merge
 from engram.storage.full_text import _TOKENIZER, _cut
 from engram.storage.functions import terms as _terms
 from engram.storage.segment import searchable
 
 WORDS = [
-    "piano", "budget", "Café", "cafe", "naïve", "the", "the", "the", "of", "on-call", "don't",
-    "東京タワー", "ёлка", "week", "x", "🙂", "e\u0301te\u0301", "nul\0nul", "हिन्दी", "ไทย",
+    "piano", "pianos", "budget", "budgeting", "Café", "cafe", "naïve", "the", "the", "the", "of",
+    "on-call", "don't", "東京タワー", "ёлка", "week", "weeks", "weekly", "relational", "x", "🙂",
+    "e\u0301te\u0301", "nul\0nul", "हिन्दी", "ไทย",
 ]  # fmt: skip
 LONG = ["z" * 32_767, "z" * 32_768, "z" * 40_000, "z" * 32_767 + "é", "z" * 32_766 + "é"]
 
 texts = st.lists(st.sampled_from(WORDS) | st.text(max_size=8), max_size=7).map(" ".join)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def constants_of_fts5() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranking, "K1", 1.2)
+        patch.setattr(ranking, "B", 0.75)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +73,10 @@ class Fts5:
                     self._keys.append((number, row))
         connection.executemany("INSERT INTO t (rowid, body) VALUES (?, ?)", rows)
 
+    def stems(self, term: str) -> list[str]:
+        found = _terms(self._connection.fts5_tokenizer(*_TOKENIZER), term.encode())
+        return [_cut(stem) for stem in found]
+
     def rank(
         self, terms: Sequence[str], allowed: Sequence[Any], k: int
     ) -> tuple[list[tuple[int, int]], list[float]]:
@@ -94,10 +109,13 @@ def compare(fts5: Fts5, parts: list[Part], terms: list[str], k: int) -> int:
              None if each.allowed is None else np.flatnonzero(each.allowed).astype(np.uint32))
         for each in parts
     ]  # fmt: skip
+    stems = [stem for term in terms for stem in fts5.stems(term)]
     for asked in (parts, lists):
-        places, rows, ours = rank(asked, terms, k)
+        places, rows, ours = rank(asked, stems, k)
         assert list(zip(places.tolist(), rows.tolist(), strict=True)) == expected
         np.testing.assert_allclose(ours, scores, rtol=1e-9, atol=0.0)
+        again = weigh(asked, stems, places, rows.astype(np.uint32))
+        assert again.scores().tobytes() == ours.tobytes()
         assert (places.dtype, rows.dtype, ours.dtype) == (np.int64, np.int64, np.float64)
     return len(expected)
 
@@ -134,6 +152,7 @@ def test_any_parts_rank_as_fts5_ranks(
     chance: Any,
 ) -> None:  # fmt: skip
     lists = [one, two, three]
+    surface = partial(_terms, connection.fts5_tokenizer(_TOKENIZER[1][0], _TOKENIZER[1][1:]))
 
     def mask(bodies: list[bytes]) -> Any:
         share = chance.choice([None, 0.0, 0.5, 1.0])
@@ -147,7 +166,7 @@ def test_any_parts_rank_as_fts5_ranks(
         for each, each_live, each_bodies in zip(words, live, lists, strict=True)
     ]
     # As queries are read: what has no letter and no digit is no term.
-    said = dict.fromkeys(tokenize(searchable(query).encode()))
+    said = dict.fromkeys(surface(searchable(query).encode()))
     terms = [term for term in said if any(character.isalnum() for character in term)]
     compare(Fts5(connection, lists, live), parts, terms, chance.randrange(1, 9))
 
@@ -186,7 +205,8 @@ def test_every_script_is_found(
     connection: apsw.Connection, tokenize: Any, text: str, query: str
 ) -> None:
     lists = [[searchable(t).encode() for t in (text, "an unrelated remark 12 другое", text)]] * 2
-    terms = list(dict.fromkeys(tokenize(searchable(query).encode())))
+    surface = partial(_terms, connection.fts5_tokenizer(_TOKENIZER[1][0], _TOKENIZER[1][1:]))
+    terms = list(dict.fromkeys(surface(searchable(query).encode())))
     parts = [part(build(lists[0], tokenize)), part(tail_of(lists[1], tokenize))]
     assert compare(Fts5(connection, lists, [None, None]), parts, terms, 9) > 0
 

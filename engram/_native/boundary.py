@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "INT64_MAX", "INT64_MIN", "array", "joined", "length", "ranked_parts", "real", "whole",
-    "word_indexes",
+    "INT64_MAX", "INT64_MIN", "array", "joined", "length", "ranked_parts", "real", "stemmed",
+    "whole", "word_indexes",
 ]  # fmt: skip
 
 INT64_MIN = -(2**63)
@@ -82,12 +82,12 @@ def whole(name: str, value: SupportsIndex, least: int, most: int | None = None) 
     return min(number, INT64_MAX)
 
 
-def real(name: str, value: float, least: float = -math.inf) -> float:
-    """Return `value` as a finite float of at least `least`.
+def real(name: str, value: float, least: float = -math.inf, most: float = math.inf) -> float:
+    """Return `value` as a finite float from `least` to `most`.
 
     Raises:
         TypeError: `value` is not a real number.
-        ValueError: It is infinite, not a number, or less than `least`.
+        ValueError: It is infinite, not a number, or out of range.
     """
     if not isinstance(value, Real):
         message = f"{name} must be a real number, not {type(value).__name__}"
@@ -101,6 +101,9 @@ def real(name: str, value: float, least: float = -math.inf) -> float:
         raise ValueError(message)
     if number < least:
         message = f"{name} must be at least {least:g}"
+        raise ValueError(message)
+    if number > most:
+        message = f"{name} must be at most {most:g}"
         raise ValueError(message)
     return number
 
@@ -135,6 +138,22 @@ def joined(terms: object) -> bytes:
         message = "bodies must not have terms with a zero byte"
         raise ValueError(message)
     return text
+
+
+def stemmed(terms: object, words: int) -> list[bytes]:
+    """Return the terms of so many words.
+
+    Raises:
+        TypeError: They are no list of bytes objects.
+        ValueError: There are more or fewer of them.
+    """
+    if not isinstance(terms, list) or not all(type(term) is bytes for term in terms):
+        message = f"stems must return a list of bytes objects, not {type(terms).__name__}"
+        raise TypeError(message)
+    if len(terms) != words:
+        message = f"stems must return one term per word: {words}, not {len(terms)}"
+        raise ValueError(message)
+    return terms
 
 
 def word_indexes(

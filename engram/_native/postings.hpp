@@ -1,4 +1,4 @@
-// BM25 over postings as SQLite's FTS5 defines it, block of rows by block of rows.
+// BM25 over postings as SQLite's FTS5 defines it, with constants of the caller's, block of rows by block of rows.
 //
 // Ownership: every pointer is borrowed from a NumPy array that the caller keeps alive and leaves
 // unchanged for the whole call; a Ranking owns the sums of one block and the best rows.
@@ -21,9 +21,12 @@
 
 namespace engram {
 
-// FTS5's constants, and its operations in its order: the scores have the same bits.
-constexpr double bm25_k1 = 1.2;
-constexpr double bm25_b = 0.75;
+// FTS5's operations in its order: with its constants, 1.2 and 0.75, the scores have the same bits.
+struct Bm25 {
+    double k1;
+    double b;
+};
+
 constexpr double bm25_least_idf = 1e-6;
 
 // Rows of a block: their sums stay in the fast caches.
@@ -67,7 +70,7 @@ struct RankedPart {
 // f·(k1 + 1) / (f + k1·(1 − b + b·length / mean)); most postings share a few values.
 class Saturation {
    public:
-    explicit Saturation(double mean) : mean_(mean) {
+    Saturation(const Bm25& constants, double mean) : constants_(constants), mean_(mean) {
         for (std::uint32_t f = 0; f < few; ++f)
             for (std::uint32_t length = 0; length < short_text; ++length)
                 shared_[f * short_text + length] = computed(f + 1, length);
@@ -84,11 +87,13 @@ class Saturation {
     static constexpr std::uint32_t short_text = 256;
 
     double computed(std::uint32_t f, std::uint32_t length) const {
+        const auto [k1, b] = constants_;
         const double frequency = f;
-        const double norm = bm25_k1 * (1 - bm25_b + bm25_b * static_cast<double>(length) / mean_);
-        return (frequency * (bm25_k1 + 1.0)) / (frequency + norm);
+        const double norm = k1 * (1 - b + b * static_cast<double>(length) / mean_);
+        return (frequency * (k1 + 1.0)) / (frequency + norm);
     }
 
+    Bm25 constants_;
     double mean_;
     double shared_[few * short_text];
 };
@@ -155,8 +160,8 @@ struct Cursor {
 class Ranking {
    public:
     Ranking(const std::vector<RankedPart>& parts, std::size_t term_count, double documents,
-            double mean, std::size_t limit)
-        : parts_(parts), saturation_(mean), best_(limit), sums_(block_rows), marks_(block_rows) {
+            double mean, const Bm25& constants, std::size_t limit)
+        : parts_(parts), saturation_(constants, mean), best_(limit), sums_(block_rows), marks_(block_rows) {
         for (std::size_t term = 0; term < term_count; ++term)
             weights_.push_back(weight(term, documents));
         for (std::size_t part = 0; part < parts_.size(); ++part) rank(part);
@@ -349,9 +354,9 @@ class Ranking {
 
 // Writes at most `limit` rows and returns how many.
 inline std::size_t bm25(const std::vector<RankedPart>& parts, std::size_t term_count,
-                        double documents, double mean, std::size_t limit, std::int64_t* out_parts,
-                        std::int64_t* out_rows, double* out_scores) {
-    Ranking ranking(parts, term_count, documents, mean, limit);
+                        double documents, double mean, const Bm25& constants, std::size_t limit,
+                        std::int64_t* out_parts, std::int64_t* out_rows, double* out_scores) {
+    Ranking ranking(parts, term_count, documents, mean, constants, limit);
     return ranking.write(out_parts, out_rows, out_scores);
 }
 

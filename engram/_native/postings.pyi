@@ -22,6 +22,8 @@ def bm25(
     documents: int,
     mean: float,
     k: int,
+    k1: float,
+    b: float,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]: ...
 def find_terms(
     term_bytes: NDArray[np.uint8], term_ends: NDArray[np.int64], wanted: Sequence[bytes]

@@ -32,8 +32,13 @@ cdef extern from "postings.hpp" namespace "engram" nogil:
         size_t listed_count
         const PostingRange* ranges
 
+    cppclass Bm25:
+        double k1
+        double b
+
     size_t c_bm25 "engram::bm25"(
-        const vector[RankedPart]&, size_t, double, double, size_t, int64_t*, int64_t*, double*
+        const vector[RankedPart]&, size_t, double, double, const Bm25&, size_t, int64_t*, int64_t*,
+        double*
     ) except +
     int64_t find_term(
         const char*, size_t, const int64_t*, size_t, const char*, size_t
@@ -81,12 +86,12 @@ def find_terms(term_bytes, term_ends, wanted):
     return numbers
 
 
-def bm25(parts, ranges, documents, mean, k):
-    """Rank rows by BM25 as SQLite's FTS5 computes it, bit for bit.
+def bm25(parts, ranges, documents, mean, k, k1, b):
+    """Rank rows by BM25 as SQLite's FTS5 computes it; with its constants, bit for bit.
 
     A row's score is the sum over the query's terms, in their order, of
     `idf * (f * (k1 + 1)) / (f + k1 * (1 - b + b * length / mean))` with f the term's frequency in
-    the row, k1 = 1.2, b = 0.75 and `idf = ln((documents - hits + 0.5) / (hits + 0.5))`, 1e-6 where
+    the row and `idf = ln((documents - hits + 0.5) / (hits + 0.5))`, 1e-6 where
     that is not positive. A term's hits are the live rows among its postings in all parts. One
     thread does the work in the order of the terms, so the bits do not depend on the machine.
 
@@ -104,6 +109,8 @@ def bm25(parts, ranges, documents, mean, k):
         documents: How many live documents there are, at least 1.
         mean: Their mean length; more than 0.
         k: How many rows to return at most; at least 1.
+        k1: How much a term's further occurrences in a row count, at least 0; FTS5 has 1.2.
+        b: How much a row's length counts, 0 to 1; FTS5 has 0.75.
 
     Returns:
         The parts, int64 [r], the rows, int64 [r], and their scores, float64 [r], by score
@@ -123,6 +130,9 @@ def bm25(parts, ranges, documents, mean, k):
     if mean == 0.0:
         raise ValueError("mean must be more than 0")
     k = boundary.whole("k", k, 1)
+    cdef Bm25 constants
+    constants.k1 = boundary.real("k1", k1, 0.0)
+    constants.b = boundary.real("b", b, 0.0, 1.0)
 
     cdef vector[RankedPart] borrowed
     cdef RankedPart part
@@ -175,7 +185,7 @@ def bm25(parts, ranges, documents, mean, k):
     cdef size_t found
     with nogil:
         found = c_bm25(
-            borrowed, terms, document_count, mean_length, limit,
+            borrowed, terms, document_count, mean_length, constants, limit,
             &part_out[0], &row_out[0], &score_out[0],
         )
     return found_parts[:found], found_rows[:found], found_scores[:found]

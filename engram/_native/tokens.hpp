@@ -161,31 +161,56 @@ class Vocabulary {
     std::vector<Slot> slots_;
 };
 
-// The tokens of all texts, one after the other, as numbers of a vocabulary.
-struct Tokens {
-    Vocabulary vocabulary;
-    std::vector<std::uint32_t> numbers;
-
-    // Returns how many tokens the body has. `term` has room for the longest term.
-    std::uint32_t add(const Body& body, const Folding& folding, char* term) {
-        const std::size_t before = numbers.size();
-        if (body.split)
-            add_terms(body.text);
-        else
-            add_text(body.text, folding, term);
-        return static_cast<std::uint32_t>(numbers.size() - before);
+// The tokens of all texts, row by row. Those of a text that is not split are surface words until
+// `stem` says which term each is: a word is stemmed once, however often it stands there.
+class Tokens {
+   public:
+    void read(const std::vector<Body>& bodies) {
+        const Folding folding;
+        std::vector<char> word(longest_term);
+        lengths.reserve(bodies.size());
+        for (const Body& body : bodies) {
+            const std::size_t before = numbers.size();
+            if (body.split)
+                add_terms(body.text);
+            else
+                add_text(body.text, folding, word.data());
+            lengths.push_back(static_cast<std::uint32_t>(numbers.size() - before));
+            split_.push_back(body.split);
+        }
     }
 
+    std::size_t word_count() const { return words_.size(); }
+    Text word(std::size_t number) const { return words_.term(number); }
+
+    // Takes the terms of all surface words, in the order of their numbers.
+    void stem(const std::vector<Text>& stems) {
+        std::vector<std::uint32_t> terms;
+        terms.reserve(stems.size());
+        for (const Text& stem : stems)
+            terms.push_back(vocabulary.number_of(stem.first, std::min(stem.size, longest_term)));
+        std::uint32_t* token = numbers.data();
+        for (std::size_t row = 0; row < lengths.size(); ++row) {
+            std::uint32_t* const end = token + lengths[row];
+            for (; token != end; ++token)
+                if (!split_[row]) *token = terms[*token];
+        }
+    }
+
+    Vocabulary vocabulary;
+    std::vector<std::uint32_t> numbers;
+    std::vector<std::uint32_t> lengths;
+
    private:
-    void add_text(const Text& text, const Folding& folding, char* term) {
+    void add_text(const Text& text, const Folding& folding, char* word) {
         const char* const end = text.first + text.size;
         for (const char* c = text.first; c != end;) {
             std::size_t size = 0;
             char folded = 0;
             for (; c != end && (folded = folding[*c]) != 0; ++c)
-                if (size < longest_term) term[size++] = folded;
+                if (size < longest_term) word[size++] = folded;
             if (size > 0)
-                numbers.push_back(vocabulary.number_of(term, size));
+                numbers.push_back(words_.number_of(word, size));
             else
                 ++c;
         }
@@ -200,6 +225,9 @@ struct Tokens {
             first = zero + 1;
         }
     }
+
+    Vocabulary words_;
+    std::vector<bool> split_;
 };
 
 // Where each term's postings begin, by number; written to `words` in the order of the terms.
@@ -239,15 +267,9 @@ inline void count_again(Words& words, std::size_t posting, Aside& aside) {
         aside[posting] = frequency_aside;
 }
 
-inline Words invert(const std::vector<Body>& bodies) {
+inline Words invert(Tokens& tokens) {
     Words words;
-    Tokens tokens;
-    const Folding folding;
-    std::vector<char> term(longest_term);
-    words.lengths.reserve(bodies.size());
-    for (const Body& body : bodies)
-        words.lengths.push_back(tokens.add(body, folding, term.data()));
-
+    words.lengths.swap(tokens.lengths);
     std::vector<std::size_t> next = postings_begin(tokens, words);
     const std::vector<std::size_t> begin = next;
     Aside aside;

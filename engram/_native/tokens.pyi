@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -17,5 +17,7 @@ _Index: TypeAlias = tuple[
     NDArray[np.uint32],
 ]
 
-def invert(bodies: Sequence[bytes | list[bytes]]) -> _Index: ...
+def invert(
+    bodies: Sequence[bytes | list[bytes]], stems: Callable[[list[bytes]], list[bytes]]
+) -> _Index: ...
 def merge(parts: Sequence[_Index], live: Sequence[NDArray[np.bool_] | None]) -> _Index: ...

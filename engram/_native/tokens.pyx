@@ -4,7 +4,7 @@
 
 import numpy as np
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
@@ -51,7 +51,13 @@ cdef extern from "tokens.hpp" namespace "engram" nogil:
         vector[int64_t] large
         vector[uint32_t] large_frequencies
 
-    Words c_invert "engram::invert"(const vector[Body]&) except +
+    cppclass Tokens:
+        void read(const vector[Body]&) except +
+        size_t word_count()
+        Text word(size_t)
+        void stem(const vector[Text]&) except +
+
+    Words c_invert "engram::invert"(Tokens&) except +
     Words c_merge "engram::merge"(const vector[WordsView]&) except +
 
 
@@ -77,18 +83,21 @@ cdef arrays(const Words& words):
     )
 
 
-def invert(bodies):
+def invert(bodies, stems):
     """Find the words of texts and where each of them is.
 
-    The terms of a text in ASCII are those of FTS5's unicode61, the longest runs of letters and
-    digits, in small letters. The terms of another text are for the caller to find. Only the first
-    32,768 bytes of a term count.
+    The words of a text in ASCII are those of FTS5's unicode61, the longest runs of letters and
+    digits, in small letters; `stems` says which term each is. The terms of another text are for the
+    caller to find. Only the first 32,768 bytes of a word or a term count.
 
-    Takes O(bytes + tokens + t·log t) time for t distinct terms. The GIL is released meanwhile.
+    Takes O(bytes + tokens + t·log t) time for t distinct terms. The GIL is released meanwhile, but
+    for the one call of `stems`.
 
     Args:
-        bodies: Row i is the i-th: the bytes of a text in ASCII, other bytes end a term; or a list
+        bodies: Row i is the i-th: the bytes of a text in ASCII, other bytes end a word; or a list
             of terms, bytes without a zero, repeats included.
+        stems: Called once, with the distinct words of the texts in ASCII, a list of bytes; returns
+            the term of each, a list of bytes.
 
     Returns:
         The arrays of the index, for p pairs of a term and a row that has it: `lengths`, uint32 [n],
@@ -100,16 +109,21 @@ def invert(bodies):
         `large_frequencies`, uint32 [e], theirs.
 
     Raises:
-        TypeError: A body is not bytes and not a list of bytes.
-        ValueError: A listed term has a zero, or there are more terms than 32 bits can number.
+        TypeError: A body is not bytes and not a list of bytes, or `stems` returns no list of bytes.
+        ValueError: A listed term has a zero, `stems` returns more or fewer terms than words, or
+            there are more terms than 32 bits can number.
     """
     texts = tuple(bodies)
     split = {
         row: boundary.joined(body) for row, body in enumerate(texts) if type(body) is not bytes
     }
     cdef vector[Body] borrowed
+    cdef vector[Text] stemmed
     cdef Body entry
+    cdef Text text_view
+    cdef Tokens tokens
     cdef Words words
+    cdef size_t number
     borrowed.reserve(len(texts))
     # Borrowed pointers: `texts` and `split` keep every object alive, and bytes do not change.
     for row, text in enumerate(texts):
@@ -120,7 +134,21 @@ def invert(bodies):
         entry.text.size = PyBytes_GET_SIZE(text)
         borrowed.push_back(entry)
     with nogil:
-        words = c_invert(borrowed)
+        tokens.read(borrowed)
+    known = []
+    for number in range(tokens.word_count()):
+        text_view = tokens.word(number)
+        known.append(PyBytes_FromStringAndSize(text_view.first, text_view.size))
+    # `terms` keeps what the pointers in `stemmed` are borrowed from.
+    terms = boundary.stemmed(stems(known), len(known))
+    stemmed.reserve(len(terms))
+    for term in terms:
+        text_view.first = PyBytes_AS_STRING(term)
+        text_view.size = PyBytes_GET_SIZE(term)
+        stemmed.push_back(text_view)
+    with nogil:
+        tokens.stem(stemmed)
+        words = c_invert(tokens)
     return arrays(words)
 
 

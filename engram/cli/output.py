@@ -163,6 +163,7 @@ def result_documents(results: Sequence[SearchResult | FactResult]) -> list[dict[
         {
             "rank": rank,
             "score": hit.score,
+            "confidence": hit.confidence,
             # JSON has no infinity: such a text waits to be embedded.
             "distance": hit.distance if math.isfinite(hit.distance) else None,
             **_hit_document(hit),

@@ -77,7 +77,11 @@ _KINDS = ("any", "episodic", "semantic")
     metavar="SOURCE...",
     help=f"Only from these: {', '.join(PROVENANCES)}, {UNKNOWN_PROVENANCE}.",
 )
-@click.option("--min-score", type=float, help="Leave out results below this score.")
+@click.option(
+    "--min-score",
+    type=float,
+    help="Leave out results that are less sure; by cosine or spreading, that score less.",
+)
 @click.option("--exclude-quarantined", is_flag=True, help="Leave out quarantined episodes.")
 @agent_option
 @click.option("--cross-agent", is_flag=True, help="Look at every agent's episodes.")

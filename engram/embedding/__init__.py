@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from engram.embedding.deterministic import DeterministicEmbedder
 from engram.embedding.embedder import OnnxEmbedder
+from engram.embedding.late_interaction import LateInteraction
 from engram.embedding.location import LocalModel
 from engram.embedding.protocol import (
     DocumentEmbedder,
@@ -23,6 +24,7 @@ __all__ = [
     "DeterministicEmbedder",
     "DocumentEmbedder",
     "Embedder",
+    "LateInteraction",
     "LocalModel",
     "OnnxEmbedder",
     "Reranker",

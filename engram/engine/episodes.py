@@ -12,6 +12,7 @@ import numpy as np
 from engram import arguments
 from engram.engine.forgetting import Forgetting
 from engram.engine.recall_query import recall_query
+from engram.engine.reranking import Reranking
 from engram.errors import InvalidArgument, InvalidType, NotFound
 from engram.index import Adjacency
 from engram.models import EpisodePage, ObserveInput
@@ -26,13 +27,14 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from engram.models import Episode, Filters, SearchResult
+    from engram.retrieval import Blending
 
 _PAGE_MAX = 1000
 _BEYOND = 2**63
 _LONGEST = 200
 
 
-class EpisodeMemory(Forgetting):
+class EpisodeMemory(Forgetting, Reranking):
     """The calls about episodes."""
 
     @cached_property
@@ -172,12 +174,14 @@ class EpisodeMemory(Forgetting):
         candidate_limit: int | None = None,
         k_inner: int | None = None,
         min_score: float | None = None,
+        blending: str | Blending = "complete",
         **filters: Unpack[Filters],
     ) -> list[SearchResult]:
         """Return the episodes that answer a query best, best first.
 
-        Every filter applies before the choice, so there are min(k, matching episodes) results.
-        Ties are in insertion order.
+        Every filter applies before the choice, so there are min(k, matching episodes) results;
+        where meaning has no weight only those that have one of the query's words. Ties are in
+        insertion order.
 
         Args:
             query: Any text; its words are matched literally, no operator has a meaning. Of a long
@@ -198,10 +202,19 @@ class EpisodeMemory(Forgetting):
             fts_weight: Share of words in hybrid mode.
             as_of: Only episodes that had happened by then, inclusive.
             cross_agent: Look at every agent's episodes.
-            candidate_limit: Candidates each side contributes in hybrid mode; 4 k by default, never
-                fewer than k.
+            candidate_limit: Candidates each side contributes in hybrid mode, never fewer than k.
+                By default four for each result and at least 64, so that results do not depend on
+                `k` up to 16; by "min_max" 4 k.
             k_inner: Ignored, deprecated.
-            min_score: Leave out results below this score.
+            min_score: Leave out results below this. In hybrid mode with "complete" blending, and
+                once something is embedded, it is compared with their `confidence`, otherwise with
+                their `score`.
+            blending: How hybrid mode makes one ranking of both sides; a `Blending`, or the name of
+                a method with its defaults. "complete": the cosine and the words of every candidate,
+                the words of its conversation, and more, see `Blending`. "min_max": each side's
+                scores scaled to 0..1 among its own candidates. "reciprocal_rank": the sum of the
+                weights over 60 + rank. Scores say how results of one query rank; the best has 1,
+                or by "min_max" at most that.
             **filters: `tags`, `actors`, `since`, `until`, `provenance`, `exclude_quarantined`; see
                 `Filters`.
 
@@ -216,6 +229,7 @@ class EpisodeMemory(Forgetting):
                 DeprecationWarning,
                 stacklevel=3,  # past what traces the call
             )
+        at = self._now() if as_of is None else to_micros(as_of, "as_of")
         asked = recall_query(
             query,
             k,
@@ -228,16 +242,18 @@ class EpisodeMemory(Forgetting):
             fts_weight=fts_weight,
             candidate_limit=candidate_limit,
             min_score=min_score,
+            blending=blending,
+            now=at,
         )
         return self._recall(asked)
 
     def _recall(self, asked: Query) -> list[SearchResult]:
         with self._searching(asked.text) as found:
             vector, index = found or (asked.vector, None)
-            results, keys = recall(
-                self._store, index, self._adjacency, replace(asked, vector=vector)
-            )
-        self._recalled(asked.text, keys)
+            asked = replace(asked, vector=vector)
+            ranking, candidates = recall(self._store, index, self._adjacency, asked)
+        results, keys = self._chosen(asked, ranking, candidates)
+        self._recalled(asked.text, keys.tolist())
         return results
 
     def _recalled(self, query: str | None, keys: list[int]) -> None:

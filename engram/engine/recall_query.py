@@ -9,7 +9,7 @@ import numpy as np
 from engram import arguments
 from engram.errors import InvalidArgument
 from engram.index import ACCURACIES
-from engram.retrieval import MAX_K, MODES, Query
+from engram.retrieval import MAX_K, MODES, Blending, Query
 
 if TYPE_CHECKING:
     from engram.storage import EpisodeFilter
@@ -31,6 +31,8 @@ def recall_query(
     fts_weight: float,
     candidate_limit: int | None,
     min_score: float | None,
+    blending: str | Blending,
+    now: int,
 ) -> Query:
     """Return a recall's arguments, checked, without its vector; see `EpisodeMemory.recall`.
 
@@ -52,6 +54,8 @@ def recall_query(
         mode=mode,
         accuracy=accuracy,
         allowed=allowed,
+        now=now,
+        blending=Blending.of(blending),
         vector_weight=meaning,
         text_weight=words,
         pool=None if pool is None else arguments.integer(pool, "candidate_limit", 1, 2**31),

@@ -12,7 +12,7 @@ from engram.embedding import embed_documents
 from engram.engine.episodes import EpisodeMemory
 from engram.engine.recall_query import recall_query
 from engram.errors import Busy, CannotOpen, InvalidArgument, StoreFull
-from engram.index import FactIndex
+from engram.index import FACT, FactIndex
 from engram.retrieval import KINDS, FactQuery, recall_memories
 from engram.storage import FactFilter
 from engram.times import to_micros
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from engram.models import FactResult, Filters, SearchResult, StoredModel
+    from engram.retrieval import Blending
 
 _AT_ONCE: Final = 1024
 """Facts that one recall embeds at most, some seconds' work; the others are found by their words."""
@@ -57,6 +58,7 @@ class MemoryRecall(EpisodeMemory):
         cross_agent: bool = False,
         candidate_limit: int | None = None,
         min_score: float | None = None,
+        blending: str | Blending = "complete",
         **filters: Unpack[Filters],
     ) -> list[SearchResult | FactResult]:
         """Return the episodes and facts that answer a query best, best first.
@@ -89,7 +91,9 @@ class MemoryRecall(EpisodeMemory):
             cross_agent: Look at every agent's episodes. Facts are those of every other read: shared
                 ones and the agent's own.
             candidate_limit: As for `recall`.
-            min_score: Leave out results below this score.
+            min_score: As for `recall`.
+            blending: As for `recall`. A fact is in no conversation; it happened when it began to
+                hold.
             **filters: As for `recall`. Of a fact `since` and `until` ask when it began to hold,
                 `provenance` and `exclude_quarantined` what `why` says. With `tags` or `actors`
                 there are no facts.
@@ -118,6 +122,8 @@ class MemoryRecall(EpisodeMemory):
             fts_weight=fts_weight,
             candidate_limit=candidate_limit,
             min_score=min_score,
+            blending=blending,
+            now=at,
         )
         if kind == "episodic":
             return [*self._recall(asked)]
@@ -135,15 +141,13 @@ class MemoryRecall(EpisodeMemory):
         facts = FactQuery(wanted, at, self._agent, only=kind == "semantic")
         with self._searching(asked.text) as found:
             vector, index = found or (asked.vector, None)
-            results, keys = recall_memories(
-                self._store,
-                index,
-                self._fact_index,
-                self._adjacency,
-                replace(asked, vector=vector),
-                facts,
+            asked = replace(asked, vector=vector)
+            ranking, candidates = recall_memories(
+                self._store, index, self._fact_index, self._adjacency, asked, facts
             )
-        self._recalled(asked.text if len(keys) == len(results) else None, keys)
+        results, keys = self._chosen(asked, ranking, candidates)
+        episodes = keys[keys < FACT].tolist()
+        self._recalled(asked.text if len(episodes) == len(results) else None, episodes)
         return results
 
     def maintain(self) -> None:

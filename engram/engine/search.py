@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from engram import arguments
 from engram.arguments import MAX_QUERY, MAX_RESULTS
-from engram.embedding import resolve_reranker
 from engram.engine.dormancy import DormantShadow
+from engram.engine.reranking import DEFAULT_CROSS_ENCODER, Reranking
 from engram.errors import EngramError, InvalidArgument
 from engram.retrieval.answers import Answers
 from engram.retrieval.question import Question
@@ -21,26 +21,20 @@ from engram.tracing import stage
 
 if TYPE_CHECKING:
     from engram.config import DormantRecall, Retrieval
-    from engram.embedding import Embedder, Reranker
+    from engram.embedding import Reranker
     from engram.retrieval.search import SearchHit
-
-DEFAULT_CROSS_ENCODER: Final = "BAAI/bge-reranker-base"
 
 _HALF_LIFE: Final = 30.0
 
 _LOG = logging.getLogger("engram.search")
 
 
-class MemorySearch(DormantShadow):
+class MemorySearch(DormantShadow, Reranking):
     """The calls that search with a reranker."""
 
     @cached_property
     def _answers(self) -> Answers:
         return Answers()
-
-    @cached_property
-    def _rerankers(self) -> dict[str, tuple[Embedder, Reranker]]:
-        return {}
 
     def search(
         self,
@@ -180,13 +174,6 @@ class MemorySearch(DormantShadow):
             self._store.flush(wait=False)
         except EngramError as error:
             _LOG.warning("an access could not be recorded at once: %s", type(error).__name__)
-
-    def _reranker(self, name: str, embedder: Embedder) -> Reranker:
-        """Return the reranker of a name, the same as long as the embedder is."""
-        kept = self._rerankers.get(name)
-        if kept is None or kept[0] is not embedder:
-            kept = self._rerankers[name] = embedder, resolve_reranker(name, embedder)
-        return kept[1]
 
 
 def _defaults() -> Retrieval:

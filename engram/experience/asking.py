@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -67,8 +68,8 @@ def rankings(
     if index is not None and vector is not None:
         near = [nearest(index, vector, depth, one, "high") for one in asked.filters]
         by_meaning = _best([(one.episodes, one.distances) for one in near], depth)
-    match = store.text.search if index is None else index.match
-    by_words = _matches(match, asked, depth)
+    by_word = store.text.search if index is None else index.match
+    by_words = _matches(partial(by_word, every_word=True), asked, depth)
     if len(by_words) < depth:
         match = store.text.search_beginnings if index is None else index.match_beginnings
         by_words = list(dict.fromkeys([*by_words, *_matches(match, asked, depth)]))[:depth]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from engram.index.adjacency import Adjacency
-from engram.index.distances import distance_bounds, true_distances
+from engram.index.distances import distance_bounds, true_distances, true_vectors
 from engram.index.episode_index import DEFAULT_BUDGET, EpisodeIndex
 from engram.index.fact_index import FACT, FactIndex
 from engram.index.mapped import Damaged
-from engram.index.matching import match_memories
-from engram.index.selection import Selection
+from engram.index.matching import match_memories, weigh_memories
+from engram.index.ranking import WordWeights
+from engram.index.selection import Selection, times_of
 from engram.index.shelf import Shelf
 from engram.index.upkeep import Upkeep
 from engram.index.vectors import ACCURACIES, Neighbours, nearest, nearest_facts, nearest_of
@@ -25,10 +26,14 @@ __all__ = [
     "Selection",
     "Shelf",
     "Upkeep",
+    "WordWeights",
     "distance_bounds",
     "match_memories",
     "nearest",
     "nearest_facts",
     "nearest_of",
+    "times_of",
     "true_distances",
+    "true_vectors",
+    "weigh_memories",
 ]

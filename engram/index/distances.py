@@ -66,6 +66,21 @@ def true_distances(
     return found
 
 
+def true_vectors(
+    index: VectorSource, keys: NDArray[np.int64]
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Return the vectors of some rows' chunks, float32[m, dim], and the key of each, int64[m].
+
+    Args:
+        index: The index, of episodes or of facts.
+        keys: int64[n], in any order.
+    """
+    recent = keys >= index.tail.first
+    new = _of_tail(index.tail, keys[recent])
+    old = index.vectors_of(np.sort(keys[~recent]))
+    return np.concatenate((old.vectors, new.vectors)), np.concatenate((old.episodes, new.episodes))
+
+
 def _lengths(vectors: NDArray[np.float32], query: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return the distance of each vector from the query, float64[n].
 

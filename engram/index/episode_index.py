@@ -26,14 +26,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from engram.index.ranking import WordWeights
     from engram.index.segment import Segment
     from engram.index.shelf import Shelf
     from engram.models import StoredModel
-    from engram.storage import EpisodeFilter, Store, VectorBatch
+    from engram.storage import EpisodeFilter, FullText, Store, VectorBatch
 
 TAIL_ROWS: Final = 4096
 """Episodes beyond which the tail becomes a segment. Stores with fewer need none: scans of whole
-vectors, and FTS5, answer them within a few milliseconds."""
+vectors, and of words in memory, answer them within a few milliseconds."""
 
 SEGMENT_ROWS: Final = 65_536
 """Episodes read into one segment at a time."""
@@ -77,6 +78,11 @@ class EpisodeIndex:
         self._selections: dict[EpisodeFilter, list[Selection]] = {}
         self._hidden = np.empty(0, dtype=np.int64)
         self._hidden_to = 0
+
+    @property
+    def text(self) -> FullText:
+        """What has the episodes' words in the store."""
+        return self.store.text
 
     @property
     def parts(self) -> list[Segment | Tail]:
@@ -343,14 +349,21 @@ class EpisodeIndex:
                 yield found
 
     def match(
-        self, query: str, allowed: EpisodeFilter, limit: int
+        self, query: str, allowed: EpisodeFilter, limit: int, *, every_word: bool = False
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the best matches by BM25 among the episodes a filter allows.
 
-        Arguments, result and errors are those of `TextIndex.search`, which a small store is left
-        to. Costs time in the number of postings of the query's terms.
+        Arguments, result and errors are those of `TextIndex.search`; the scores differ, by the
+        constants of BM25. Costs time in the number of postings of the query's terms.
         """
-        return matching.match(self, query, allowed, limit)
+        return matching.match(self, query, allowed, limit, every_word=every_word)
+
+    def weigh(self, query: str, keys: NDArray[np.int64]) -> WordWeights:
+        """Return what some episodes, int64[n] in any order, have of a query's terms.
+
+        Its `scores` are those of `match`. Episodes that are not here have nothing.
+        """
+        return matching.weigh(self, query, keys)
 
     def match_beginnings(
         self, query: str, allowed: EpisodeFilter, limit: int

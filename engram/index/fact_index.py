@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from engram.index.segment import Segment
     from engram.models import StoredModel
-    from engram.storage import FactFilter, Store
+    from engram.storage import FactFilter, FullText, Store
 
 FACT: Final = 1 << 62
 """Added to a fact's key where episodes and facts are told apart by number alone."""
@@ -90,6 +90,11 @@ class FactIndex:
     def _dim(self) -> int:
         # Before there is a model there are no vectors, of any size.
         return 1 if self.model is None else self.model.dim
+
+    @property
+    def text(self) -> FullText:
+        """What has the facts' words in the store."""
+        return self.store.fact_text
 
     @property
     def parts(self) -> list[Segment | Tail]:

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 PAGE: Final = 4096
 _MAGIC: Final = b"engramix"
-_FORMAT: Final = 1
+_FORMAT: Final = 2
+"""2: the words of segments are stems."""
+
 # Magic, format, bytes of JSON, pages of the head, pages of arrays, digest of head, digest of sums.
 _HEAD: Final = struct.Struct("<8sIIII16s16s")
 _SUM: Final = np.dtype("<u8")

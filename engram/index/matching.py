@@ -1,14 +1,15 @@
-"""Finding episodes by their words, over all parts of an index."""
+"""Finding episodes and facts by their words, over all parts of an index."""
 
 from __future__ import annotations
 
-from functools import partial
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engram.index import words
 from engram.index.fact_index import FACT
+from engram.index.ranking import Part, rank
+from engram.index.ranking import weigh as weigh_rows
 from engram.storage import Phrase
 
 if TYPE_CHECKING:
@@ -18,23 +19,22 @@ if TYPE_CHECKING:
 
     from engram.index.episode_index import EpisodeIndex
     from engram.index.fact_index import FactIndex
+    from engram.index.ranking import WordWeights
     from engram.index.segment import Segment
     from engram.index.selection import Selection
     from engram.index.tail import Tail
+    from engram.index.words import Occurrences
     from engram.storage import EpisodeFilter, FullText
 
     Ranking = tuple[NDArray[np.int64], NDArray[np.float64]]
     """Keys and scores, best first, as `TextIndex.search` returns them."""
 
 
-def match(index: EpisodeIndex, query: str, allowed: EpisodeFilter, limit: int) -> Ranking:
+def match(
+    index: EpisodeIndex, query: str, allowed: EpisodeFilter, limit: int, *, every_word: bool
+) -> Ranking:
     """Return the best matches of a query's terms; see `EpisodeIndex.match`."""
-    store = index.store
-    if not index.segments:
-        return store.text.search(query, allowed, limit)
-    names, phrases = _terms(store.text, query)
-    occurrences = partial(_occurrences, index, store.text, phrases)
-    parts = _parts(index, store.text, index.select(allowed), occurrences)
+    names, parts = _asked(index, query, index.select(allowed), every_word=every_word)
     return _keyed(index, parts, [part.keys for part in index.parts], names, limit)
 
 
@@ -43,11 +43,9 @@ def match_beginnings(
 ) -> Ranking:
     """Return the best matches of its beginnings; see `EpisodeIndex.match_beginnings`."""
     text = index.store.text
-    if not index.segments:
-        return text.search_beginnings(query, allowed, limit)
     beginnings = text.beginnings_of(query)
 
-    def occurrences(part: Segment | Tail) -> dict[int, words.Occurrences]:
+    def occurrences(part: Segment | Tail) -> dict[int, Occurrences]:
         return {at: part.words.completions(one) for at, one in enumerate(beginnings)}
 
     parts = _parts(index, text, index.select(allowed), occurrences)
@@ -78,70 +76,119 @@ def match_memories(
         Keys, `FACT` added to those of facts, and scores; best first, ties in insertion order,
         episodes before facts.
     """
-    store = facts.store
-    ranked: list[words.Part] = []
-    keys: list[NDArray[np.int64]] = []
-    names, phrases = _terms(store.fact_text, query)
+    names, ranked = _asked(facts, query, chosen)
+    keys = [part.keys + FACT for part in facts.parts]
     if index is not None:
-        occurrences = partial(_occurrences, index, store.text, phrases)
-        ranked += _parts(index, store.text, episodes, occurrences)
-        keys += [part.keys for part in index.parts]
-    occurrences = partial(_occurrences, facts, store.fact_text, phrases)
-    ranked += _parts(facts, store.fact_text, chosen, occurrences)
-    keys += [part.keys + FACT for part in facts.parts]
+        names, others = _asked(index, query, episodes)
+        ranked = others + ranked
+        keys = [part.keys for part in index.parts] + keys
     return _keyed(index, ranked, keys, names, limit)
 
 
-def _terms(text: FullText, query: str) -> tuple[list[str], dict[int, Phrase]]:
-    """Return the terms of a query, and which of them are several words."""
-    terms = text.terms_of(query)
-    phrases = {at: term for at, term in enumerate(terms) if isinstance(term, Phrase)}
-    return [term.text if isinstance(term, Phrase) else term for term in terms], phrases
+def weigh(index: EpisodeIndex, query: str, keys: NDArray[np.int64]) -> WordWeights:
+    """Return what some episodes have of a query's terms; see `EpisodeIndex.weigh`."""
+    names, parts = _asked(index, query)
+    return _weighed(index, parts, [part.keys for part in index.parts], names, keys)
 
 
-def _occurrences(
+def weigh_memories(
+    index: EpisodeIndex | None, facts: FactIndex, query: str, keys: NDArray[np.int64]
+) -> WordWeights:
+    """Return what some episodes and facts have of a query's terms, as `match_memories` ranks them.
+
+    Args:
+        index: The index of the episodes; None is of none.
+        facts: The index of the facts.
+        query: As for `match`.
+        keys: int64[n], in any order, `FACT` added to those of facts.
+    """
+    names, parts = _asked(facts, query)
+    part_keys = [part.keys + FACT for part in facts.parts]
+    if index is not None:
+        names, others = _asked(index, query)
+        parts = others + parts
+        part_keys = [part.keys for part in index.parts] + part_keys
+    return _weighed(index, parts, part_keys, names, keys)
+
+
+def _asked(
     source: EpisodeIndex | FactIndex,
-    text: FullText,
-    phrases: Mapping[int, Phrase],
-    part: Segment | Tail,
-) -> dict[int, words.Occurrences]:
-    return {at: source.phrases.of(text, part, phrase) for at, phrase in phrases.items()}
+    query: str,
+    selections: Sequence[Selection] | None = None,
+    *,
+    every_word: bool = False,
+) -> tuple[list[str], list[Part]]:
+    """Return the terms of a query, and the parts of an index to be ranked by them."""
+    text = source.text
+    terms = text.terms_of(query, every_word=every_word)
+    phrases = {at: term for at, term in enumerate(terms) if isinstance(term, Phrase)}
+    names = [term.text if isinstance(term, Phrase) else term for term in terms]
+
+    def occurrences(part: Segment | Tail) -> dict[int, Occurrences]:
+        return {at: source.phrases.of(text, part, phrase) for at, phrase in phrases.items()}
+
+    return names, _parts(source, text, selections, occurrences)
 
 
 def _parts(
     source: EpisodeIndex | FactIndex,
     text: FullText,
-    selections: Sequence[Selection],
-    occurrences: Callable[[Segment | Tail], Mapping[int, words.Occurrences]],
-) -> list[words.Part]:
-    """Return the parts of an index, with the rows of each that may be found, to be ranked."""
+    selections: Sequence[Selection] | None,
+    occurrences: Callable[[Segment | Tail], Mapping[int, Occurrences]],
+) -> list[Part]:
+    """Return the parts of an index to be ranked; None selects all rows that are there."""
     source.tail.read_words(text.bodies, text.tokenizer())
+    chosen = repeat(None) if selections is None else selections
     return [
-        words.Part(
+        Part(
             words=part.words,
             live=part.live,
-            allowed=one.mask if one.rows is None else one.rows,
+            allowed=None if one is None else one.mask if one.rows is None else one.rows,
             documents=part.documents,
             tokens=part.tokens,
             occurrences=occurrences(part),
         )
-        for part, one in zip(source.parts, selections, strict=True)
+        for part, one in zip(source.parts, chosen, strict=selections is not None)
     ]
 
 
 def _keyed(
     index: EpisodeIndex | None,
-    ranked: Sequence[words.Part],
+    ranked: Sequence[Part],
     part_keys: Sequence[NDArray[np.int64]],
     terms: Sequence[str],
     limit: int,
 ) -> Ranking:
-    places, rows, scores = words.rank(ranked, terms, limit)
-    if index is not None and index.frugal:
-        for segment in index.segments:
-            segment.release_postings()
+    places, rows, scores = rank(ranked, terms, limit)
+    _release(index)
     keys = np.empty(len(rows), dtype=np.int64)
     for place, mine in enumerate(part_keys):
         here = places == place
         keys[here] = mine[rows[here]]
     return keys, scores
+
+
+def _weighed(
+    index: EpisodeIndex | None,
+    parts: Sequence[Part],
+    part_keys: Sequence[NDArray[np.int64]],
+    terms: Sequence[str],
+    keys: NDArray[np.int64],
+) -> WordWeights:
+    places = np.full(len(keys), -1, dtype=np.int64)
+    rows = np.zeros(len(keys), dtype=np.uint32)
+    for place, mine in enumerate(part_keys):
+        at = np.searchsorted(mine, keys)
+        known = np.flatnonzero(at < len(mine))
+        known = known[mine[at[known]] == keys[known]]
+        places[known] = place
+        rows[known] = at[known]
+    found = weigh_rows(parts, terms, places, rows)
+    _release(index)
+    return found
+
+
+def _release(index: EpisodeIndex | None) -> None:
+    if index is not None and index.frugal:
+        for segment in index.segments:
+            segment.release_postings()

@@ -18,6 +18,8 @@ from engram.index.segment import ZONE, Segment
 from engram.storage import QUARANTINED, origins
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from engram.index.tail import Tail
@@ -209,6 +211,20 @@ def rows_of(segment: Segment | Tail, keys: NDArray[np.int64]) -> NDArray[np.uint
     rows[rows == segment.rows] = 0
     found: NDArray[np.uint32] = rows[segment.keys[rows] == mine].astype(np.uint32)
     return found
+
+
+def times_of(parts: Sequence[Segment | Tail], keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return when each of some rows of an index happened, int64[n], in microseconds.
+
+    Args:
+        parts: The parts of the index.
+        keys: int64[n], ascending, each of them in a part.
+
+    Raises:
+        Damaged: A segment's file is not what was written.
+    """
+    found = [part.times[rows] for part in parts if len(rows := rows_of(part, keys))]
+    return np.concatenate([np.empty(0, dtype=np.int64), *found])
 
 
 def _few(rows: int) -> int:

@@ -1,4 +1,4 @@
-"""The words of episodes: immutable segments, a growing tail, and ranking over both.
+"""The words of episodes: immutable segments, and a growing tail.
 
 A segment is eight arrays and nothing else, so it can be written to a file and mapped back: no
 structure is built when it is opened, and terms are found by binary search. Rows are places in a
@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from engram._native import bm25, find_terms, invert
+from engram._native import find_terms, invert
 from engram._native import merge as merge_indexes
 
 if TYPE_CHECKING:
@@ -50,11 +49,14 @@ ARRAYS: Final = Index._fields
 """The names of a segment's arrays."""
 
 _POSTINGS: Final = ("rows", "frequencies")
-_ASIDE: Final = 255
+ASIDE: Final = 255
 """A frequency from which on the number stands aside, as in `invert`."""
 
 _NO_TERM: Final = b"\xff"
 """No text in UTF-8 has this byte, and none is greater."""
+_BATCH: Final = 1000
+"""Words whose stems are asked for at a time."""
+
 _ROWS_PER_POSTING: Final = 16
 """Rows for each posting beyond which sorting the postings costs less than a number per row."""
 
@@ -77,6 +79,13 @@ class Postings(NamedTuple):
     large: NDArray[np.int64]
     large_frequencies: NDArray[np.uint32]
     ranges: NDArray[np.int64]
+
+    def counts(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the true frequencies of some postings, by their places, int64[m]."""
+        counts = self.frequencies[places].astype(np.int64)
+        aside = counts == ASIDE
+        counts[aside] = self.large_frequencies[np.searchsorted(self.large, places[aside])]
+        return counts
 
 
 def _unchecked(name: str, first: int, last: int) -> None:
@@ -186,10 +195,10 @@ class _TermRows:
         self.large: list[tuple[int, int]] = []
 
     def add(self, row: int, frequency: int) -> None:
-        if frequency >= _ASIDE:
+        if frequency >= ASIDE:
             self.large.append((len(self.rows), frequency))
         self.rows.append(row)
-        self.frequencies.append(min(frequency, _ASIDE))
+        self.frequencies.append(min(frequency, ASIDE))
 
 
 class WordTail:
@@ -283,69 +292,21 @@ def _summed(rows: NDArray[np.uint32], counts: NDArray[np.int64], size: int) -> O
     return found.astype(np.uint32), sums[found].astype(np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One segment or tail in a ranking.
-
-    Attributes:
-        words: Its words.
-        documents: How many of its rows are live.
-        tokens: How many tokens these have.
-        live: bool[n], False where an episode was erased; None where none was.
-        allowed: The rows that may be found, if they are live: bool[n], or uint32[m], ascending;
-            None for all. A list costs time in its length, a mask in that of the postings.
-        occurrences: For the places of a query's terms that are no single ones but phrases or
-            beginnings, the rows that have each, uint32[m], ascending, and how often, int64[m].
-    """
-
-    words: WordSegment | WordTail
-    documents: int
-    tokens: int
-    live: NDArray[np.bool_] | None = None
-    allowed: NDArray[np.bool_] | NDArray[np.uint32] | None = None
-    occurrences: Mapping[int, Occurrences] = field(default_factory=dict)
-
-    def postings(self, terms: Sequence[str]) -> Postings:
-        """Return where some terms are, `occurrences` included; those make it a copy."""
-        found = self.words.postings(terms)
-        if not self.occurrences:
-            return found
-        rows, frequencies, aside, numbers, ranges = [], [], [], [], []
-        size = 0
-        for place, (first, end) in enumerate(found.ranges.tolist()):
-            if place in self.occurrences:
-                mine, counts = self.occurrences[place]
-                high = np.flatnonzero(counts >= _ASIDE)
-                rows.append(mine)
-                frequencies.append(np.minimum(counts, _ASIDE).astype(np.uint8))
-                numbers.append(counts[high].astype(np.uint32))
-            else:
-                rows.append(found.rows[first:end])
-                frequencies.append(found.frequencies[first:end])
-                low, high = np.searchsorted(found.large, (first, end))
-                numbers.append(found.large_frequencies[low:high])
-                high = found.large[low:high] - first
-            aside.append(high + size)
-            ranges.append((size, size + len(rows[-1])))
-            size += len(rows[-1])
-        return Postings(
-            found.lengths,
-            np.concatenate(rows),
-            np.concatenate(frequencies),
-            np.concatenate(aside).astype(np.int64),
-            np.concatenate(numbers),
-            np.array(ranges, dtype=np.int64),
-        )
-
-
 def build(bodies: Sequence[bytes], tokenize: Tokenize) -> WordSegment:
     """Return a segment of texts, a row for each; O(bytes + t·log t) time for t distinct terms.
 
     Args:
         bodies: The texts as the full-text table has them, in UTF-8, in insertion order.
-        tokenize: Asked for the terms of the texts that are not ASCII.
+        tokenize: Asked for the terms of the texts that are not ASCII, and for those of the distinct
+            words of the others.
     """
-    return _segment(invert([body if body.isascii() else _terms(tokenize, body) for body in bodies]))
+
+    def stems(words: list[bytes]) -> list[bytes]:
+        batches = (words[first : first + _BATCH] for first in range(0, len(words), _BATCH))
+        return [term for batch in batches for term in _terms(tokenize, b" ".join(batch))]
+
+    listed = [body if body.isascii() else _terms(tokenize, body) for body in bodies]
+    return _segment(invert(listed, stems))
 
 
 def _terms(tokenize: Tokenize, body: bytes) -> list[bytes]:
@@ -366,33 +327,3 @@ def merge(segments: Sequence[WordSegment], live: Sequence[NDArray[np.bool_] | No
 
 def _segment(arrays: tuple[NDArray[np.generic], ...]) -> WordSegment:
     return WordSegment(Index._make(arrays)._asdict())
-
-
-def rank(
-    parts: Sequence[Part], terms: Sequence[str], k: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Return the rows with any of some terms that are best by FTS5's `bm25()`.
-
-    Args:
-        parts: The whole index: how rare a term is, and how long a row, shows over all parts.
-        terms: Of the query, in its order; a repeated one counts again. In the place of a phrase
-            stands anything: `Part.occurrences` says where it is.
-        k: How many rows at most; at least 1.
-
-    Returns:
-        The number of each row's part, int64[r], the row there, int64[r], and its score, float64[r],
-        FTS5's negated so that more is better; best first, ties by part and then row. What it costs
-        is said at `engram._native.postings.bm25`.
-    """
-    documents = sum(part.documents for part in parts)
-    tokens = sum(part.tokens for part in parts)
-    if tokens == 0:
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
-    found = [part.postings(terms) for part in parts]
-    return bm25(
-        [(*words[:-1], each.live, each.allowed) for words, each in zip(found, parts, strict=True)],
-        np.stack([words.ranges for words in found]),
-        documents,
-        tokens / documents,
-        k,
-    )

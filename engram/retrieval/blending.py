@@ -19,18 +19,23 @@ class Blending:
 
     Attributes:
         method: "complete": both signals of every candidate, each divided by its largest;
-            "min_max": each side's own candidates scaled to 0..1, what a side lacks counts 0, and
-            nothing else of what follows; "reciprocal_rank": the sum of weights over ranks.
+            "min_max": each side's own candidates scaled to 0..1, what a side lacks counts 0;
+            "reciprocal_rank": the sum of weights over ranks. The last two take no heed of the
+            next four.
         conversation: How much of the words' share is given to the words of a candidate's whole
             conversation, as far as other candidates have them, 0 to 1.
         answers: How much of a question's words also count for the turn that answers it, 0 to 1.
         assistant: What the scores of an assistant's turns are multiplied by, 0 to 1.
         dates: How much is added for what happened when the query's words say, 0 to 1.
-        feedback: How much the words of the best candidates count in a second look, 0 to 1.
-        diversity: How much likeness to better results takes away, 0 to 1.
-        rerank: What reads the best candidates again; None: nothing.
+        feedback: How much the words that the best candidates share count, of the words' share, 0
+            to 1.
+        diversity: How much likeness to better results takes away, 0 to 1. With it results are not
+            in the order of their scores.
+        rerank: What reads the best candidates again: "late_interaction", the embedder token by
+            token; "cross_encoder", the one that `search` asks for, and late interaction where it
+            is not on this machine; None: nothing.
         rerank_top: How many of them it reads, 1 to 200.
-        rerank_weight: What it says counts so much against the blend, 0 to 1.
+        rerank_weight: The share of what it says, against the blend, 0 to 1.
     """
 
     method: str = "complete"
@@ -80,3 +85,6 @@ class Blending:
             message = f"blending must be one of {', '.join(METHODS)}, or a Blending"
             raise InvalidArgument(message)
         return cls(method=given)
+
+
+DEFAULT: Final = Blending()

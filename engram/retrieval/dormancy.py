@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engram.index import nearest, true_distances
-from engram.retrieval.passages import STOP_WORDS
-from engram.retrieval.recall import MAX_K, refreshed
+from engram.retrieval.ranking import MAX_K
+from engram.retrieval.recall import refreshed
 from engram.storage.dormancy import micros
 from engram.storage.dormant_evaluation import Candidate
 from engram.storage.segment import is_unspaced, normalise, query_terms, searchable
+from engram.storage.stop_words import STOP_WORDS
 from engram.vectors import cosines
 
 if TYPE_CHECKING:

@@ -9,18 +9,22 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engram.arrays import distinct
-from engram.index import FACT, Selection, match_memories, nearest, nearest_facts, true_distances
+from engram.index import (
+    FACT,
+    Selection,
+    match_memories,
+    nearest,
+    nearest_facts,
+    times_of,
+    true_distances,
+    true_vectors,
+    weigh_memories,
+)
 from engram.index.rows import HUB_ARCS
 from engram.models import Certificate, FactResult, SearchResult
-from engram.retrieval.recall import (
-    SEEDS_PER_RESULT,
-    Ranking,
-    associated,
-    blended,
-    by_words,
-    pool_of,
-    refreshed,
-)
+from engram.retrieval.hybrid import by_words, hybrid
+from engram.retrieval.ranking import Ranking
+from engram.retrieval.recall import SEEDS_PER_RESULT, associated, refreshed
 from engram.retrieval.spreading import (
     ACTIVATION_SHARE,
     IMPORTANCE_SHARE,
@@ -28,14 +32,17 @@ from engram.retrieval.spreading import (
     similarity,
     spreading,
 )
+from engram.storage import TurnColumns
 from engram.tracing import stage
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
-    from engram.index import Adjacency, EpisodeIndex, FactIndex
+    from engram.index import Adjacency, EpisodeIndex, FactIndex, WordWeights
     from engram.models import Fact
-    from engram.retrieval.recall import Query, Ranked
+    from engram.retrieval.ranking import Chunks, Query, Ranked
     from engram.retrieval.spreading import Activation
     from engram.storage import FactFilter, Store
 
@@ -62,13 +69,31 @@ class FactQuery:
 class _Search:
     """One query over both kinds, in the caller's transaction."""
 
-    def __init__(self, facts: FactIndex, query: Query, asked: FactQuery) -> None:
+    def __init__(
+        self, index: EpisodeIndex | None, facts: FactIndex, query: Query, asked: FactQuery
+    ) -> None:
         self.facts = facts
         self.query = query
         self.only = asked.only
         self.chosen = facts.choose(asked.allowed, asked.at)
+        self._index = index
 
-    def near(self, index: EpisodeIndex, k: int) -> tuple[Ranked, Certificate]:
+    @property
+    def index(self) -> EpisodeIndex:
+        """The episodes, where there are any with vectors."""
+        assert self._index is not None  # noqa: S101 - without one only words are looked at
+        return self._index
+
+    def count(self) -> int:
+        """Return how many the filters let through."""
+        count = len(self.chosen.keys)
+        if self.only:
+            return count
+        if self._index is None:
+            return count + self.facts.store.episodes.count(self.query.allowed)
+        return count + sum(one.count for one in self._index.select(self.query.allowed))
+
+    def near(self, k: int) -> tuple[Ranked, Certificate]:
         """Return the `k` nearest of both, nearest first, ties in insertion order."""
         vector, accuracy = self.query.vector, self.query.accuracy
         keys, distances, certificate = nearest_facts(
@@ -77,20 +102,20 @@ class _Search:
         keys = keys + FACT
         if self.only:
             return (keys, distances), certificate
-        near = nearest(index, vector, k, self.query.allowed, accuracy)
+        near = nearest(self.index, vector, k, self.query.allowed, accuracy)
         keys = np.concatenate((near.episodes, keys))
         distances = np.concatenate((near.distances, distances))
         order = np.lexsort((keys, distances))[:k]
         return (keys[order], distances[order]), _joined(near.certificate, certificate)
 
-    def matches(self, index: EpisodeIndex, limit: int) -> Ranked:
+    def matches(self, limit: int) -> Ranked:
         """Return the best matches of both by their words."""
-        episodes = index.select(self.query.allowed)
+        episodes = self.index.select(self.query.allowed)
         if self.only:
             # They still tell how rare a word is.
             episodes = [Selection(0, np.empty(0, dtype=np.uint32)) for _ in episodes]
         return match_memories(
-            index, self.facts, self.query.text, episodes, self.chosen.parts, limit
+            self.index, self.facts, self.query.text, episodes, self.chosen.parts, limit
         )
 
     def matches_without_index(self, limit: int) -> Ranked:
@@ -107,14 +132,54 @@ class _Search:
         order = np.lexsort((keys, -scores))[:limit]
         return keys[order], scores[order]
 
-    def distances(self, index: EpisodeIndex, keys: NDArray[np.int64]) -> NDArray[np.float64]:
+    def distances(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return how far some episodes and facts are from the query."""
         found = np.empty(len(keys))
         are_facts = keys >= FACT
         vector = self.query.vector
-        found[~are_facts] = true_distances(index, vector, keys[~are_facts])
+        found[~are_facts] = true_distances(self.index, vector, keys[~are_facts])
         found[are_facts] = true_distances(self.facts, vector, keys[are_facts] - FACT)
         return found
+
+    def weigh(self, keys: NDArray[np.int64], text: str | None = None) -> WordWeights:
+        """Return what the words of the query, or of another text, weigh in some."""
+        asked = self.query.text if text is None else text
+        return weigh_memories(self.index, self.facts, asked, keys)
+
+    def bodies(self, keys: NDArray[np.int64]) -> list[str]:
+        """Return the texts of some as they are searched."""
+        store = self.facts.store
+        return [
+            store.text.body(key) if key < FACT else store.fact_text.body(key - FACT)
+            for key in keys.tolist()
+        ]
+
+    def tokenizer(self) -> Callable[[bytes], list[str]]:
+        """Return what splits a text in UTF-8 into the words that are searched."""
+        return self.facts.store.fact_text.tokenizer()
+
+    def vectors(self, keys: NDArray[np.int64]) -> Chunks:
+        """Return the vectors of the chunks of some."""
+        are_facts = keys >= FACT
+        vectors, owners = true_vectors(self.index, keys[~are_facts])
+        of_facts, facts = true_vectors(self.facts, keys[are_facts] - FACT)
+        return np.concatenate((vectors, of_facts)), np.concatenate((owners, facts + FACT))
+
+    def turns(self, keys: NDArray[np.int64]) -> TurnColumns:
+        """Return what conversations say of some, ascending: facts, which come last, have none."""
+        episodes = keys[keys < FACT]
+        found, none = self.facts.store.turns.of(episodes), (0, len(keys) - len(episodes))
+        return TurnColumns(
+            np.pad(found.conversation, none),
+            np.pad(found.answers, none),
+            np.pad(found.assistant, none),
+        )
+
+    def times(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return when some, ascending, happened, or began to hold."""
+        facts = keys[keys >= FACT] - FACT
+        of_facts = times_of(self.facts.parts, facts)
+        return np.concatenate((times_of(self.index.parts, keys[keys < FACT]), of_facts))
 
 
 def recall_memories(
@@ -124,8 +189,8 @@ def recall_memories(
     adjacency: Adjacency,
     query: Query,
     asked: FactQuery,
-) -> tuple[list[SearchResult | FactResult], list[int]]:
-    """Return the best episodes and facts for a query, best first, and the keys of the episodes.
+) -> tuple[Ranking, list[SearchResult | FactResult]]:
+    """Return the best candidates of both kinds for a query, and what each is as a result.
 
     Runs inside the caller's transaction. Both kinds are candidates of one ranking: what scales the
     scores of `recall` scales them here over episodes and facts together. Ties are in insertion
@@ -141,35 +206,25 @@ def recall_memories(
     """
     with stage("rank"):
         facts.refresh()
-        search = _Search(facts, query, asked)
+        search = _Search(index, facts, query, asked)
         if index is None:
-            count = len(search.chosen.keys)
-            if not asked.only:
-                count += store.episodes.count(query.allowed)
             noun = "facts" if asked.only else "memories"
-            ranking = by_words(query, search.matches_without_index, count, noun)
+            ranking = by_words(query, search.matches_without_index, search.count(), noun)
         else:
-            ranking = refreshed(index, partial(_ranked, search, index, adjacency))
+            ranking = refreshed(index, partial(_ranked, search, adjacency))
     store.embeddings.refuse_damage()
     with stage("read"):
-        return _results(store, ranking, query.min_score, asked.agent)
+        return ranking, _results(store, ranking, asked.agent)
 
 
-def _ranked(search: _Search, index: EpisodeIndex, adjacency: Adjacency) -> Ranking:
+def _ranked(search: _Search, adjacency: Adjacency) -> Ranking:
     query = search.query
     if query.mode == "hybrid":
-        return _by_both(search, index)
+        return hybrid(search)
     if query.mode == "cosine":
-        (keys, distances), certificate = search.near(index, query.k)
+        (keys, distances), certificate = search.near(query.k)
         return Ranking(keys, similarity(distances), distances, certificate)
-    return _by_association(search, index, adjacency)
-
-
-def _by_both(search: _Search, index: EpisodeIndex) -> Ranking:
-    pool = pool_of(search.query)
-    near, certificate = search.near(index, pool)
-    distances = partial(search.distances, index)
-    return blended(search.query, near, search.matches(index, pool), distances, certificate)
+    return _by_association(search, search.index, adjacency)
 
 
 def _by_association(search: _Search, index: EpisodeIndex, adjacency: Adjacency) -> Ranking:
@@ -230,32 +285,43 @@ def _joined(episodes: Certificate, facts: Certificate) -> Certificate:
     )
 
 
-def _results(
-    store: Store, ranking: Ranking, min_score: float | None, agent: str | None
-) -> tuple[list[SearchResult | FactResult], list[int]]:
-    kept = ranking.above(min_score)
-    keys = ranking.keys[:kept]
+def _results(store: Store, ranking: Ranking, agent: str | None) -> list[SearchResult | FactResult]:
+    keys, certificate = ranking.keys, ranking.certificate
     are_facts = keys >= FACT
     episodes = iter(store.episodes.fetch(keys[~are_facts]))
     facts = _facts(store, (keys[are_facts] - FACT).tolist(), agent)
     results: list[SearchResult | FactResult] = []
-    for key, score, distance in zip(
+    for key, score, distance, sure in zip(
         keys.tolist(),
-        ranking.scores[:kept].tolist(),
-        ranking.distances[:kept].tolist(),
+        ranking.scores.tolist(),
+        ranking.distances.tolist(),
+        ranking.sure(),
         strict=True,
     ):
         if key < FACT:
             one = next(episodes)
             results.append(
-                SearchResult(one, score, distance, one.importance_score, ranking.certificate)
+                SearchResult(
+                    one,
+                    score,
+                    distance,
+                    one.importance_score,
+                    confidence=sure,
+                    certificate=certificate,
+                )
             )
         else:
-            fact, provenance, marked = facts[key - FACT]
             results.append(
-                FactResult(fact, score, distance, provenance, marked, ranking.certificate)
+                FactResult(
+                    facts[key - FACT][0],
+                    score,
+                    distance,
+                    *facts[key - FACT][1:],
+                    confidence=sure,
+                    certificate=certificate,
+                )
             )
-    return results, keys[~are_facts].tolist()
+    return results
 
 
 def _facts(store: Store, keys: list[int], agent: str | None) -> dict[int, tuple[Fact, str, bool]]:

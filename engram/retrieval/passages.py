@@ -13,31 +13,20 @@ from typing import TYPE_CHECKING
 
 from engram.embedding.sentences import sentence_spans
 from engram.storage.segment import searchable, word_spans
+from engram.storage.stop_words import STOP_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["MAX_WORDS", "STOP_WORDS", "Passage", "best_passage"]
+__all__ = ["MAX_WORDS", "Passage", "best_passage"]
 
 MAX_WORDS = 160
-"""Words a passage may have; a text of no more has none."""
+"""Words a passage may have unless fewer are asked for; a text of no more has none."""
 
 _READ = 65_536  # characters of a text that are read closely
 _PIECE_WORDS = 40  # what a sentence is cut into that alone is longer than a passage
 _TERM = re.compile(r"[^\W_]+")
 _MARKS = re.compile("[\u0300-\u036f]")
-STOP_WORDS = frozenset(
-    _TERM.findall("""
-    a about after all also am an and any are as at be been before being but by can could did do does
-    doing done for from get got had has have having he her here him his how i if in into is it its
-    just like many may me might more most much must my no nor not of off on or other our out over
-    shall she should so some such than that the their them then there these they this those to too
-    under until up us was we were what when where which while who whom whose why will with would
-    you your yours
-    d didn doesn don isn ll m re s t ve wasn
-    """)
-)
-"""English words that say nothing of what a text is about."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +34,7 @@ class Passage:
     """A piece of a text, as it stands there.
 
     `source_start` and `source_end` are the characters of the text it begins at and ends before;
-    `passage_words` says how many words it has, at most `MAX_WORDS`.
+    `passage_words` says how many words it has, at most as many as were asked for.
     """
 
     text: str
@@ -54,7 +43,7 @@ class Passage:
     passage_words: int
 
 
-def best_passage(query: str, content: str) -> Passage | None:
+def best_passage(query: str, content: str, most: int = MAX_WORDS) -> Passage | None:
     """Return the passage of a text around the sentence that shares most with a query.
 
     A word counts by the logarithm of how few of the text's sentences have it; stop words count
@@ -66,6 +55,7 @@ def best_passage(query: str, content: str) -> Passage | None:
     Args:
         query: What is looked for; any text.
         content: What it is looked for in; any text.
+        most: Words it may have.
 
     Returns:
         The passage; None where the text is no longer than one, or has none of the query's words.
@@ -76,15 +66,15 @@ def best_passage(query: str, content: str) -> Passage | None:
     at = _part_to_read(wanted, content)
     read = content[at : at + _READ]
     words = word_spans(read)
-    if not wanted or len(words) <= MAX_WORDS:
+    if not wanted or len(words) <= most:
         return None
-    pieces = list(_pieces(read, words))
+    pieces = list(_pieces(read, words, most))
     best = _most_telling(
         [wanted & set(_terms(searchable(read[start:end]))) for start, end, _ in pieces]
     )
     if best is None:
         return None
-    first, last = _grown(best, [count for _, _, count in pieces])
+    first, last = _grown(best, [count for _, _, count in pieces], most)
     start, end = pieces[first][0], pieces[last][1]
     counted = sum(count for _, _, count in pieces[first : last + 1])
     return Passage(read[start:end], at + start, at + end, counted)
@@ -109,10 +99,10 @@ def _most_telling(found: Sequence[set[str]]) -> int | None:
     return worth.index(max(worth))
 
 
-def _grown(best: int, counts: Sequence[int]) -> tuple[int, int]:
+def _grown(best: int, counts: Sequence[int], most: int) -> tuple[int, int]:
     """Return the first and the last piece around the best one that together fit into a passage."""
     first = last = best
-    room = MAX_WORDS - counts[best]
+    room = most - counts[best]
     grew = True
     while grew:
         grew = False
@@ -127,14 +117,16 @@ def _grown(best: int, counts: Sequence[int]) -> tuple[int, int]:
     return first, last
 
 
-def _pieces(content: str, words: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
+def _pieces(
+    content: str, words: Sequence[tuple[int, int]], most: int
+) -> Iterator[tuple[int, int, int]]:
     """Yield where each sentence, or piece of a long one, begins and ends, and its words."""
     at = 0
     for start, end in sentence_spans(content):
         begin = at
         while at < len(words) and words[at][0] < end:
             at += 1
-        step = at - begin if at - begin <= MAX_WORDS else _PIECE_WORDS
+        step = at - begin if at - begin <= most else min(_PIECE_WORDS, most)
         firsts = range(begin, at, step) if at > begin else [begin]  # a line of dashes has no word
         cuts = [start, *(words[first][0] for first in firsts[1:]), end]
         for first, (left, right) in zip(firsts, pairwise(cuts), strict=True):

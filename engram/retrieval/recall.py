@@ -2,92 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-import numpy as np
-
-from engram._native import blend
-from engram.index import Damaged, nearest, true_distances
-from engram.models import Certificate, SearchResult
+from engram.index import Damaged, nearest, times_of, true_distances, true_vectors
+from engram.models import SearchResult
+from engram.retrieval.hybrid import by_words, hybrid
+from engram.retrieval.ranking import MAX_K, Ranking
 from engram.retrieval.spreading import activate, similarity, spreading
 from engram.tracing import stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
     from numpy.typing import NDArray
 
-    from engram.index import Adjacency, EpisodeIndex, Neighbours
+    from engram.index import Adjacency, EpisodeIndex, Neighbours, WordWeights
+    from engram.models import Certificate
+    from engram.retrieval.ranking import Chunks, Query, Ranked
     from engram.retrieval.spreading import Activation
-    from engram.storage import EpisodeFilter, Store
-
-    Ranked = tuple[NDArray[np.int64], NDArray[np.float64]]
-    """Keys, best first, and what they are ranked by."""
+    from engram.storage import Store, TurnColumns
 
 _T = TypeVar("_T")
 
-MAX_K: Final = 4096
-"""The largest `k`, and the largest pool of candidates a side contributes."""
-_POOL_PER_RESULT: Final = 4
 SEEDS_PER_RESULT: Final = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A recall with its arguments checked.
-
-    Attributes:
-        text: What was asked.
-        vector: float32[dim], unit length, rounded as stored vectors are; empty where the store has
-            none.
-        k: How many results at most.
-        mode: One of `MODES`.
-        accuracy: One of `engram.index.ACCURACIES`.
-        allowed: Which episodes may be returned.
-        vector_weight: Share of the vector side, against `text_weight`.
-        text_weight: Share of the keyword side.
-        pool: Candidates each side contributes, at least `k`; None is four for each result.
-        min_score: Results below it are left out.
-        depth: Hops of spreading activation.
-        decay: The share of activation that survives a hop.
-    """
-
-    text: str
-    vector: NDArray[np.float32]
-    k: int
-    mode: str
-    accuracy: str
-    allowed: EpisodeFilter
-    vector_weight: float = 0.5
-    text_weight: float = 0.5
-    pool: int | None = None
-    min_score: float | None = None
-    depth: int = 2
-    decay: float = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """Keys, best first, with scores and distances in step; see `FACT` for those of facts."""
-
-    keys: NDArray[np.int64]
-    scores: NDArray[np.float64]
-    distances: NDArray[np.float64]
-    certificate: Certificate | None
-
-    def above(self, min_score: float | None) -> int:
-        """Return how many of the first do not score below a floor."""
-        if min_score is None:
-            return len(self.scores)
-        return int(np.count_nonzero(self.scores >= min_score))
 
 
 def recall(
     store: Store, index: EpisodeIndex | None, adjacency: Adjacency, query: Query
-) -> tuple[list[SearchResult], list[int]]:
-    """Return the best episodes for a query, best first, and their keys.
+) -> tuple[Ranking, list[SearchResult]]:
+    """Return the best candidates for a query, and what each is as a result; see `chosen`.
 
     Runs inside the caller's transaction, whose snapshot both sides and the rows come from.
 
@@ -98,8 +43,8 @@ def recall(
         query: What is asked, and how.
 
     Returns:
-        min(k, matches) results: every filter applies before the choice. Ties are in insertion
-        order, so the same store and query give the same answer.
+        At least min(k, matches) of them: every filter applies before the choice. Ties are in
+        insertion order, so the same store and query give the same answer.
     """
     with stage("rank"):
         if index is None:
@@ -111,16 +56,26 @@ def recall(
                 index, lambda: _RANKINGS[query.mode](store, index, adjacency, query)
             )
     store.embeddings.refuse_damage()
-    kept = ranking.above(query.min_score)
     with stage("read"):
-        episodes = store.episodes.fetch(ranking.keys[:kept])
+        episodes = store.episodes.fetch(ranking.keys)
     results = [
-        SearchResult(episode, score, distance, episode.importance_score, ranking.certificate)
-        for episode, score, distance in zip(
-            episodes, ranking.scores[:kept].tolist(), ranking.distances[:kept].tolist(), strict=True
+        SearchResult(
+            episode,
+            score,
+            distance,
+            episode.importance_score,
+            confidence=sure,
+            certificate=ranking.certificate,
+        )
+        for episode, score, distance, sure in zip(
+            episodes,
+            ranking.scores.tolist(),
+            ranking.distances.tolist(),
+            ranking.sure(),
+            strict=True,
         )
     ]
-    return results, ranking.keys[:kept].tolist()
+    return ranking, results
 
 
 def refreshed(index: EpisodeIndex, work: Callable[[], _T]) -> _T:
@@ -136,9 +91,44 @@ def refreshed(index: EpisodeIndex, work: Callable[[], _T]) -> _T:
         return work()
 
 
-def pool_of(query: Query) -> int:
-    """Return how many candidates each side of a hybrid recall contributes."""
-    return max(min(query.pool or _POOL_PER_RESULT * query.k, MAX_K), query.k)
+class _Episodes:
+    """What a hybrid recall of episodes looks at."""
+
+    def __init__(self, store: Store, index: EpisodeIndex, query: Query) -> None:
+        self.query = query
+        self._store = store
+        self._index = index
+
+    def count(self) -> int:
+        return sum(one.count for one in self._index.select(self.query.allowed))
+
+    def near(self, k: int) -> tuple[Ranked, Certificate]:
+        near = _near(self._index, self.query, k)
+        return (near.episodes, near.distances), near.certificate
+
+    def matches(self, limit: int) -> Ranked:
+        return self._index.match(self.query.text, self.query.allowed, limit)
+
+    def distances(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
+        return true_distances(self._index, self.query.vector, keys)
+
+    def weigh(self, keys: NDArray[np.int64], text: str | None = None) -> WordWeights:
+        return self._index.weigh(self.query.text if text is None else text, keys)
+
+    def bodies(self, keys: NDArray[np.int64]) -> list[str]:
+        return [self._store.text.body(key) for key in keys.tolist()]
+
+    def tokenizer(self) -> Callable[[bytes], list[str]]:
+        return self._store.text.tokenizer()
+
+    def vectors(self, keys: NDArray[np.int64]) -> Chunks:
+        return true_vectors(self._index, keys)
+
+    def turns(self, keys: NDArray[np.int64]) -> TurnColumns:
+        return self._store.turns.of(keys)
+
+    def times(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+        return times_of(self._index.parts, keys)
 
 
 def _near(index: EpisodeIndex, query: Query, k: int) -> Neighbours:
@@ -150,63 +140,8 @@ def _by_meaning(_: Store, index: EpisodeIndex, __: Adjacency, query: Query) -> R
     return Ranking(near.episodes, similarity(near.distances), near.distances, near.certificate)
 
 
-def _by_both(_: Store, index: EpisodeIndex, __: Adjacency, query: Query) -> Ranking:
-    pool = pool_of(query)
-    near = _near(index, query, pool)
-    matches = index.match(query.text, query.allowed, pool)
-    distances = partial(true_distances, index, query.vector)
-    return blended(query, (near.episodes, near.distances), matches, distances, near.certificate)
-
-
-def blended(
-    query: Query,
-    near: Ranked,
-    matches: Ranked,
-    distances: Callable[[NDArray[np.int64]], NDArray[np.float64]],
-    certificate: Certificate | None,
-) -> Ranking:
-    """Blend the nearest and the best-matching candidates, each side scaled to 0..1.
-
-    Args:
-        query: What is asked.
-        near: The nearest ones, int64[n], and their distances, float64[n].
-        matches: The best matches, int64[m], and their scores, float64[m].
-        distances: Returns how far others are.
-        certificate: How the nearest ones were found.
-    """
-    keys, scores = blend(
-        near[0],
-        similarity(near[1]),
-        *matches,
-        query.vector_weight,
-        query.text_weight,
-        query.k,
-    )
-    known = dict(zip(near[0].tolist(), near[1].tolist(), strict=True))
-    others = [key for key in keys.tolist() if key not in known]
-    if others:
-        found = distances(np.array(others, dtype=np.int64))
-        known.update(zip(others, found.tolist(), strict=True))
-    of_keys = np.array([known[key] for key in keys.tolist()], dtype=np.float64)
-    return Ranking(keys, scores, of_keys, certificate)
-
-
-def by_words(query: Query, search: Callable[[int], Ranked], count: int, noun: str) -> Ranking:
-    """Rank by words alone where that is asked for and nothing is embedded yet.
-
-    Args:
-        query: What is asked.
-        search: Returns so many best matches and their scores.
-        count: How many the filters let through.
-        noun: Of what.
-    """
-    none = np.empty(0, dtype=np.int64), np.empty(0)
-    matches = search(query.k) if query.mode == "hybrid" else none
-    reason = f"{count} {noun} match: none of them is embedded yet"
-    certificate = Certificate(
-        query.accuracy, "scan", exact=True, matching=count, considered=0, reason=reason
-    )
-    return blended(query, none, matches, lambda keys: np.full(len(keys), np.inf), certificate)
+def _by_both(store: Store, index: EpisodeIndex, _: Adjacency, query: Query) -> Ranking:
+    return hybrid(_Episodes(store, index, query))
 
 
 def associated(

@@ -16,7 +16,8 @@ import numpy as np
 from engram.index import nearest
 from engram.retrieval.passages import best_passage
 from engram.retrieval.question import CHANNELS, Question
-from engram.retrieval.recall import MAX_K, refreshed
+from engram.retrieval.ranking import MAX_K
+from engram.retrieval.recall import refreshed
 from engram.storage import EpisodeFilter
 from engram.times import DAY
 from engram.vectors import cosines
@@ -203,7 +204,8 @@ class Search:
         """Return the nearest by meaning, and the best by their words."""
         near = nearest(index, vector, min(dense, MAX_K), allowed, "high")
         limit = self.settings.bm25_multiplier * self.k if bm25 is None else bm25
-        matches, scores = index.match(self.bm25_query, allowed, min(limit, MAX_K))
+        limit = min(limit, MAX_K)
+        matches, scores = index.match(self.bm25_query, allowed, limit, every_word=True)
         return [
             (
                 "dense",

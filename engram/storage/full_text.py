@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import numpy as np
 
 from engram.errors import CorruptStore
 from engram.storage.segment import query_terms, quoted
+from engram.storage.stop_words import without_stop_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,8 +30,11 @@ _REMOVAL_COST = 10
 """A removal that overwrites what it removes costs about as much as indexing ten episodes."""
 
 
-_TOKENIZER: Final = ("unicode61", ["remove_diacritics", "2", "categories", "L* N* Co Mn Mc"])
-"""What the table's `tokenize` option says."""
+_TOKENIZER: Final = (
+    "porter",
+    ["unicode61", "remove_diacritics", "2", "categories", "L* N* Co Mn Mc"],
+)
+"""What the table's `tokenize` option says: stems of what the second of them finds."""
 
 _LONGEST_TERM = 32_768
 """Bytes; FTS5 cuts longer terms off there."""
@@ -105,11 +109,20 @@ class FullText:
             raise CorruptStore(message, "restore a backup")
         return bodies
 
-    def terms_of(self, query: str) -> list[str | Phrase]:
-        """Return the terms of a query as documents have them, repeats included."""
+    def body(self, key: int) -> str:
+        """Return a searchable text by its key; one that is gone is empty."""
+        return b"".join(self.bodies(key, key)).decode(errors="replace")
+
+    def terms_of(self, query: str, *, every_word: bool = False) -> list[str | Phrase]:
+        """Return the terms of a query as documents have them, repeats included.
+
+        Args:
+            query: Any text.
+            every_word: Whether stop words are among them.
+        """
         tokenize = self.tokenizer()
         terms: list[str | Phrase] = []
-        for term in query_terms(query):
+        for term in words_of(query, every_word=every_word):
             found = tokenize(term.encode())
             if len(found) == 1:
                 terms += found
@@ -118,15 +131,23 @@ class FullText:
         return terms
 
     def beginnings_of(self, query: str) -> list[str]:
-        """Return what words may begin with that a query asks for, as documents have them.
+        """Return what terms may begin with that a query asks for: the stems of its words.
 
-        These are its words of at least `SHORTEST_BEGINNING` characters, at most `MAX_BEGINNINGS` of
-        them, the first ones, without repeats.
+        These have at least `SHORTEST_BEGINNING` characters and are at most `MAX_BEGINNINGS`, the
+        first ones, without repeats. "authors" finds what begins with "author".
         """
-        tokenize = self.tokenizer()
-        words = chain.from_iterable(tokenize(term.encode()) for term in query_terms(query))
-        long = (word for word in dict.fromkeys(words) if len(word) >= SHORTEST_BEGINNING)
-        return list(islice(long, MAX_BEGINNINGS))
+        return list(self._beginnings(query))
+
+    def _beginnings(self, query: str) -> dict[str, str]:
+        """Return the words of a query by their stems; the table stems what it is asked for."""
+        inner, *options = _TOKENIZER[1]
+        surface, stems = self._connection.tokenizer(inner, options), self.tokenizer()
+        found: dict[str, str] = {}
+        for term in map(str.encode, query_terms(query)):
+            for word, stem in zip(surface(term), stems(term), strict=True):
+                if len(stem) >= SHORTEST_BEGINNING:
+                    found.setdefault(stem, word)
+        return dict(islice(found.items(), MAX_BEGINNINGS))
 
     def phrase(
         self, phrase: Phrase, first: int, last: int
@@ -184,6 +205,12 @@ class FullText:
             f"INSERT INTO {self._table} ({self._table}) VALUES (?)",  # noqa: S608
             (name,),
         )
+
+
+def words_of(query: str, *, every_word: bool) -> list[str]:
+    """Return the distinct words of a query in their order, without stop words if so wanted."""
+    words = query_terms(query)
+    return words if every_word else without_stop_words(words)
 
 
 def _cut(term: str) -> str:

@@ -19,6 +19,10 @@ import re
 import unicodedata
 from functools import cache
 from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MAX_TERMS = 256
 """Distinct terms of a query that are searched for; further ones are left out."""
@@ -164,18 +168,18 @@ def word_spans(text: str) -> list[tuple[int, int]]:
     return [found.span() for found in _word().finditer(text)]
 
 
-def match_expression(query: str) -> str:
-    """Return the FTS5 expression that finds any term of a query, "" when it has none.
+def match_expression(terms: Iterable[str]) -> str:
+    """Return the FTS5 expression that finds any of some terms of a query, "" for none.
 
     Operators in the query are inert: each term is quoted. A word with punctuation inside is a
-    phrase ("on-call"). At most `MAX_TERMS` distinct terms are searched for, the first ones.
+    phrase ("on-call").
     """
-    return " OR ".join(_quoted_terms(query))
+    return " OR ".join(map(quoted, terms))
 
 
 def match_every_term(query: str) -> str:
     """Return the FTS5 expression that finds all terms of a query together, "" when it has none."""
-    return " AND ".join(_quoted_terms(query))
+    return " AND ".join(map(quoted, query_terms(query)))
 
 
 def query_terms(query: str) -> list[str]:
@@ -193,7 +197,3 @@ def query_terms(query: str) -> list[str]:
 def quoted(term: str) -> str:
     """Return the FTS5 expression that finds one term of a query."""
     return '"' + term.replace('"', '""') + '"'
-
-
-def _quoted_terms(query: str) -> list[str]:
-    return [quoted(term) for term in query_terms(query)]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engram.storage.full_text import FullText
+from engram.storage.full_text import FullText, words_of
 from engram.storage.segment import match_expression, quoted
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class TextIndex(FullText):
         super().__init__(connection, "episode")
 
     def search(
-        self, query: str, allowed: EpisodeFilter, limit: int
+        self, query: str, allowed: EpisodeFilter, limit: int, *, every_word: bool = False
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the best matches by BM25 among the episodes a filter allows.
 
@@ -31,12 +31,15 @@ class TextIndex(FullText):
             query: Any text; an episode matches when it has any of its terms.
             allowed: Applied before the limit.
             limit: How many at most.
+            every_word: Whether stop words count as well.
 
         Returns:
             Episode keys, int64[n], and scores, float64[n], FTS5's `bm25()` negated so that more is
             better; best first, ties in insertion order. Costs time in the number of matching rows.
         """
-        return self._ranked(match_expression(query), allowed, limit)
+        return self._ranked(
+            match_expression(words_of(query, every_word=every_word)), allowed, limit
+        )
 
     def search_beginnings(
         self, query: str, allowed: EpisodeFilter, limit: int
@@ -45,7 +48,7 @@ class TextIndex(FullText):
 
         All words with one beginning count as one term; see `beginnings_of`.
         """
-        expression = " OR ".join(f"{quoted(one)}*" for one in self.beginnings_of(query))
+        expression = " OR ".join(f"{quoted(one)}*" for one in self._beginnings(query).values())
         return self._ranked(expression, allowed, limit)
 
     def _ranked(

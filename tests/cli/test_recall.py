@@ -57,7 +57,9 @@ def test_json_has_the_question_and_the_hits(run, store):
         "agent_id": "ana",
         "cross_agent": False,
     }
-    assert set(hit) == {"rank", "score", "distance", "importance", "episode"}
+    assert set(hit) == {
+        *("rank", "score", "confidence", "distance", "importance", "episode")
+    }
     assert hit["rank"] == 1
     assert hit["score"] == pytest.approx(1 / (1 + hit["distance"]))
     assert hit["episode"]["timestamp"] == "2026-01-01T12:00:00Z"
@@ -131,7 +133,7 @@ def test_a_bad_date_names_its_option(run, store, option, date):
         (["--cross-agent", "--since", "2026-02-28T18:30Z"], {"B"}),
         (["--provenance", "user"], {"F"}),
         (["--provenance", "user", "external"], {"F", "P"}),
-        (["--min-score", "0.999"], {"F"}),
+        (["--mode", "cosine", "--min-score", "0.5"], {"F"}),
         (["--exclude-quarantined"], {"F", "P"}),
     ],
 )

@@ -255,7 +255,11 @@ def test_a_store_that_nothing_was_embedded_in_yet(experiences, flaky, open_memor
     assert experiences.counts().embedded == 0
     memory = open_memory(embedder=embedder())
     [hit] = memory.recall("lamp")
-    assert (hit.episode.id, hit.distance, hit.score) == (kept.id, math.inf, 0.5)
+    assert (hit.episode.id, hit.distance, hit.score) == (kept.id, math.inf, 1.0)
+    assert hit.confidence is None
+    assert memory.recall("lamp", min_score=0.9) == [hit]
+    [scaled] = memory.recall("lamp", blending="min_max")
+    assert scaled.score == 0.5
     assert memory.recall("nothing") == []
     assert memory.recall("lamp", mode="cosine") == []
     assert memory.recall("lamp", mode="spreading") == []

@@ -18,6 +18,7 @@ from engram._native.twins.postings import find_terms as find_twin
 
 Agree = Callable[..., Any]
 Refuse = Callable[..., tuple[type[Exception], str]]
+K1, B = 1.2, 0.75
 LENGTHS = [0, 1, 7, 255, 256, 90_000]
 FREQUENCIES = [1, 1, 2, 4, 5, 254, 255, 256, 70_000]
 
@@ -43,7 +44,7 @@ def part_of(
 
 def reference(
     parts: list[tuple[Any, ...]], lists: list[list[list[tuple[int, int]]]], documents: int,
-    mean: float, k: int,
+    mean: float, k: int, k1: float, b: float,
 ) -> list[tuple[tuple[int, int], float]]:  # fmt: skip
     """The formula, one posting after the other."""
     scores: dict[tuple[int, int], float] = {}
@@ -58,8 +59,8 @@ def reference(
                 allowed is None
                 or (allowed[row] if allowed.dtype == np.bool_ else row in allowed.tolist())
             ):
-                length = 0.25 + 0.75 * float(lengths[row]) / mean
-                part = idf * (f * 2.2) / (f + 1.2 * length)
+                length = 1 - b + b * float(lengths[row]) / mean
+                part = idf * (f * (k1 + 1)) / (f + k1 * length)
                 scores[p, row] = scores.get((p, row), 0.0) + part
     return sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:k]
 
@@ -95,14 +96,15 @@ def cases(draw: st.DrawFn) -> Any:
         draw(st.integers(1, 300)),
         draw(st.floats(0.5, 500.0)),
         draw(st.integers(1, 50)),
+        *draw(st.sampled_from([(K1, B), (0.9, 0.5), (0.0, 0.0), (3.0, 1.0)])),
     )
 
 
 @given(cases())
 def test_the_ranking_is_that_of_the_formula(agree: Agree, case: Any) -> None:
-    parts, ranges, lists, documents, mean, k = case
-    places, rows, scores = agree(bm25, twin, parts, ranges, documents, mean, k)
-    expected = reference(parts, lists, documents, mean, k)
+    parts, ranges, lists, documents, mean, k, k1, b = case
+    places, rows, scores = agree(bm25, twin, parts, ranges, documents, mean, k, k1, b)
+    expected = reference(parts, lists, documents, mean, k, k1, b)
     np.testing.assert_allclose(scores, [score for _, score in expected], rtol=1e-9)
     # The reference multiplies in another order: equal scores may differ in their last bits there.
     assert len(set(zip(places.tolist(), rows.tolist(), strict=True))) == len(rows)
@@ -139,7 +141,7 @@ def test_many_blocks_give_the_bits_of_the_twin(agree: Agree, shares: list[float]
                 case = [(*part[:5], *both)
                         for part, *both in zip(parts, live, allowed, strict=True)]  # fmt: skip
                 answers += [
-                    agree(bm25, twin, case, table, 68_196, 151.0, k) for k in (1, 64, 10**6)
+                    agree(bm25, twin, case, table, 68_196, 151.0, k, K1, B) for k in (1, 64, 10**6)
                 ]
             for by_mask, by_list in zip(answers[:3], answers[3:6], strict=True):
                 for ours, theirs in zip(by_mask, by_list, strict=True):
@@ -148,7 +150,9 @@ def test_many_blocks_give_the_bits_of_the_twin(agree: Agree, shares: list[float]
 
 def test_ties_go_by_part_and_row(agree: Agree) -> None:
     part, ranges = part_of([4] * 9, [[(3, 1), (5, 1), (7, 1)]], None, None)
-    places, rows, scores = agree(bm25, twin, [part, part], np.stack((ranges, ranges)), 99, 4.0, 5)
+    places, rows, scores = agree(
+        bm25, twin, [part, part], np.stack((ranges, ranges)), 99, 4.0, 5, K1, B
+    )
     assert list(zip(places.tolist(), rows.tolist(), strict=True)) == [
         (0, 3), (0, 5), (0, 7), (1, 3), (1, 5)
     ]  # fmt: skip
@@ -157,15 +161,15 @@ def test_ties_go_by_part_and_row(agree: Agree) -> None:
 
 def test_nothing_gives_nothing(agree: Agree) -> None:
     part, ranges = part_of([4] * 9, [[], []], None, np.empty(0, np.uint32))
-    assert len(agree(bm25, twin, [part], ranges[np.newaxis], 9, 4.0, 3)[0]) == 0
-    assert len(agree(bm25, twin, [part], ranges[np.newaxis, :0], 9, 4.0, 3)[0]) == 0
-    assert len(agree(bm25, twin, [], np.empty((0, 2, 2), np.int64), 9, 4.0, 3)[0]) == 0
+    assert len(agree(bm25, twin, [part], ranges[np.newaxis], 9, 4.0, 3, K1, B)[0]) == 0
+    assert len(agree(bm25, twin, [part], ranges[np.newaxis, :0], 9, 4.0, 3, K1, B)[0]) == 0
+    assert len(agree(bm25, twin, [], np.empty((0, 2, 2), np.int64), 9, 4.0, 3, K1, B)[0]) == 0
 
 
 PART, RANGES = part_of([4] * 9, [[(0, 1), (2, 300)]], None, None)
 FIELDS = ["lengths", "rows", "frequencies", "large", "large_frequencies", "live", "allowed"]
 GOOD: dict[str, Any] = dict(zip(FIELDS, PART, strict=True)) | {
-    "ranges": RANGES[np.newaxis], "documents": 9, "mean": 4.0, "k": 3,
+    "ranges": RANGES[np.newaxis], "documents": 9, "mean": 4.0, "k": 3, "k1": K1, "b": B,
 }  # fmt: skip
 LIST = np.array([1, 3], np.uint32)
 
@@ -211,6 +215,11 @@ def call(case: dict[str, Any]) -> list[Any]:
         ("mean", "4", TypeError),
         ("k", 0, ValueError),
         ("k", None, TypeError),
+        ("k1", -0.1, ValueError),
+        ("k1", "1", TypeError),
+        ("b", -0.1, ValueError),
+        ("b", 1.1, ValueError),
+        ("b", math.nan, ValueError),
     ],
 )
 def test_a_wrong_argument_is_named(
@@ -235,7 +244,7 @@ def test_a_number_aside_must_be_there(refuse: Refuse) -> None:
 
 
 def test_a_part_has_seven_values(refuse: Refuse) -> None:
-    assert "parts" in refuse(bm25, twin, [PART[:6]], RANGES[np.newaxis], 9, 4.0, 3)[1]
+    assert "parts" in refuse(bm25, twin, [PART[:6]], RANGES[np.newaxis], 9, 4.0, 3, K1, B)[1]
 
 
 @given(st.sets(st.binary(max_size=3)), st.lists(st.binary(max_size=4)))

@@ -268,7 +268,7 @@ def test_the_first_before_the_reranker_is_the_last_of_those_returned(open_memory
             return np.linspace(0.61, 0.99, len(texts))
 
     monkeypatch.setattr(
-        "engram.engine.search.resolve_reranker",
+        "engram.engine.reranking.resolve_reranker",
         lambda name, embedder: Contrary(embedder, reason="a test"),
     )
     hits, report = memory.search_explained("green tea", 3)

@@ -26,8 +26,6 @@ _Part: TypeAlias = tuple[
     NDArray[np.bool_] | NDArray[np.uint32] | None,
 ]
 
-_K1: Final = 1.2
-_B: Final = 0.75
 _LEAST_IDF: Final = 1e-6
 _ASIDE: Final = 255
 
@@ -38,6 +36,8 @@ def bm25(
     documents: int,
     mean: float,
     k: int,
+    k1: float,
+    b: float,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """NumPy twin of `engram._native.postings.bm25`."""
     taken: tuple[_Part, ...] = tuple(parts)
@@ -48,8 +48,13 @@ def bm25(
         message = "mean must be more than 0"
         raise ValueError(message)
     k = boundary.whole("k", k, 1)
+    k1 = boundary.real("k1", k1, 0.0)
+    b = boundary.real("b", b, 0.0, 1.0)
     weights = [_weight(taken, ranges[:, term], documents) for term in range(ranges.shape[1])]
-    found = [_rank(part, ranges[p], weights, mean) for p, part in enumerate(taken)]
+    found = []
+    for part, part_ranges in zip(taken, ranges, strict=True):
+        norms = k1 * (1 - b + b * part[0].astype(np.float64) / mean)
+        found.append(_rank(part, part_ranges, weights, k1, norms))
     if not found:
         return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
     places = np.repeat(np.arange(len(found)), [len(rows) for rows, _ in found])
@@ -107,7 +112,11 @@ def _weight(parts: Sequence[_Part], ranges: NDArray[np.int64], documents: int) -
 
 
 def _rank(
-    part: _Part, ranges: NDArray[np.int64], weights: list[float], mean: float
+    part: _Part,
+    ranges: NDArray[np.int64],
+    weights: list[float],
+    k1: float,
+    norms: NDArray[np.float64],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the rows of a part that may be found, and their scores."""
     lengths, every_row, every_frequency, large, large_frequencies, live, allowed = part
@@ -120,12 +129,11 @@ def _rank(
         raise ValueError(message)
     true[large] = large_frequencies
     scores = np.zeros(len(lengths))
-    norms = _K1 * (1 - _B + _B * lengths.astype(np.float64) / mean)
     for (first, end), weight in zip(ranges.tolist(), weights, strict=True):
         rows, f = every_row[first:end], true[first:end]
         if end > first and (rows.max() >= len(lengths) or np.any(np.diff(rows.astype(int)) <= 0)):
             _refuse_rows()
-        scores[rows] += weight * ((f * (_K1 + 1.0)) / (f + norms[rows]))
+        scores[rows] += weight * ((f * (k1 + 1.0)) / (f + norms[rows]))
     found = np.flatnonzero(shown & (scores > 0.0))
     return found.astype(np.int64, copy=False), scores[found]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from engram._native import boundary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 __all__ = ["invert", "merge"]
 
@@ -27,27 +28,31 @@ _Index: TypeAlias = tuple[
 ]
 _Occurrences: TypeAlias = dict[bytes, list[tuple[int, int]]]
 
-_TERM: Final = re.compile(rb"[0-9A-Za-z]+")
+_WORD: Final = re.compile(rb"[0-9A-Za-z]+")
 _LONGEST_TERM: Final = 32_768
 _ASIDE: Final = 255
 
 
-def invert(bodies: Sequence[bytes | list[bytes]]) -> _Index:
+def invert(
+    bodies: Sequence[bytes | list[bytes]], stems: Callable[[list[bytes]], list[bytes]]
+) -> _Index:
     """NumPy twin of `engram._native.tokens.invert`."""
-    lengths: list[int] = []
+    listed = [_tokens(body) for body in tuple(bodies)]
+    known = list(dict.fromkeys(word for words, _ in listed for word in words))
+    stemmed = boundary.stemmed(stems(list(known)), len(known))
+    term_of = {word: term[:_LONGEST_TERM] for word, term in zip(known, stemmed, strict=True)}
     found: _Occurrences = {}
-    for row, body in enumerate(tuple(bodies)):
-        if type(body) is bytes:
-            terms = [term[:_LONGEST_TERM].lower() for term in _TERM.findall(body)]
-        else:
-            terms = [term[:_LONGEST_TERM] for term in boundary.joined(body).split(b"\0")[:-1]]
-        counts: dict[bytes, int] = {}
-        for term in terms:
-            counts[term] = counts.get(term, 0) + 1
-        for term, frequency in counts.items():
+    for row, (words, terms) in enumerate(listed):
+        for term, frequency in Counter([*map(term_of.__getitem__, words), *terms]).items():
             found.setdefault(term, []).append((row, frequency))
-        lengths.append(len(terms))
-    return _arrays(lengths, found)
+    return _arrays([len(words) + len(terms) for words, terms in listed], found)
+
+
+def _tokens(body: bytes | list[bytes]) -> tuple[list[bytes], list[bytes]]:
+    """Return the words of a text in ASCII, and the terms of another."""
+    if type(body) is bytes:
+        return [word[:_LONGEST_TERM].lower() for word in _WORD.findall(body)], []
+    return [], [term[:_LONGEST_TERM] for term in boundary.joined(body).split(b"\0")[:-1]]
 
 
 def merge(parts: Sequence[_Index], live: Sequence[NDArray[np.bool_] | None]) -> _Index:

@@ -53,8 +53,8 @@ class EngramRetriever(BaseRetriever):
             `exclude_quarantined`; see `engram.Filters`; None is none. (`tags` and `metadata` of the
             retriever itself are LangChain's, for tracing.)
         as_of: Only what had happened by then.
-        min_score: Leave out what scores lower. Scores of hybrid mode compare within one query;
-            take "cosine" to turn irrelevant queries away.
+        min_score: Leave out what is less sure than this to answer, or in the other modes scores
+            lower; see `engram.Engram.recall`.
 
     Raises:
         pydantic.ValidationError, InvalidType: An attribute is refused, or there is none of a name.

@@ -31,7 +31,7 @@ class EngramRetriever(BaseRetriever):
         engram: The memory; the retriever does not close it.
         k: How many nodes, 1 to 4096.
         mode: "hybrid", "cosine" or "spreading".
-        min_score: Leave out what scores lower.
+        min_score: Leave out what scores lower; see `Engram.recall`.
         **filters: Conditions on episodes: `tags`, `actors`, `since`, `until`, `provenance`,
             `exclude_quarantined`; see `engram.Filters`.
 

@@ -1,0 +1,68 @@
+"""The last step of a recall: of the candidates that were ranked, the results."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engram.models import SearchResult
+from engram.retrieval.diversity import diversified
+from engram.retrieval.reranked import reranked
+from engram.storage.fact_records import statement
+from engram.storage.headings import heading
+from engram.times import to_micros
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from engram.models import FactResult
+    from engram.retrieval.ranking import Query, Ranking
+
+
+def chosen(
+    ranking: Ranking, query: Query, said: NDArray[np.float64] | None
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return which candidates are the results, best first, and their scores.
+
+    Needs no transaction. A floor applies to what is known in the end, and before what is unlike
+    each other is chosen, so that nothing below it takes a place.
+
+    Args:
+        ranking: Of the candidates.
+        query: What was asked.
+        said: What a reranker said of the first ones, float64[m]; None: there was none.
+
+    Returns:
+        Their places in the ranking, int64[k] at most, and float64[k].
+    """
+    blending = query.blending
+    places = np.arange(len(ranking.keys))
+    if said is not None:
+        places, scores = reranked(ranking.scores, said, blending.rerank_weight)
+        ranking = ranking.taken(places, scores)
+    final = ranking.passed(query.min_score)
+    if ranking.chunks is not None:
+        final = final[_unlike(ranking.taken(final), ranking.chunks, blending.diversity, query.k)]
+    final = final[: query.k]
+    return places[final], ranking.scores[final]
+
+
+def _unlike(
+    ranking: Ranking, chunks: tuple[NDArray[np.float32], NDArray[np.int64]], weight: float, k: int
+) -> NDArray[np.int64]:
+    vectors, keys = chunks
+    mine = np.isin(keys, ranking.keys)
+    order = np.argsort(ranking.keys)
+    owners = order[np.searchsorted(ranking.keys, keys[mine], sorter=order)]
+    return diversified(ranking.scores, vectors[mine], owners, weight, k)
+
+
+def text_of(result: SearchResult | FactResult) -> tuple[str, str]:
+    """Return what a model reads of a result: what stands before its text, and the text."""
+    if isinstance(result, SearchResult):
+        episode = result.episode
+        before = heading(episode.actors, to_micros(episode.timestamp, "timestamp"))
+        return before or "", episode.content
+    fact = result.fact
+    return "", statement(fact.subject, fact.predicate, fact.object)

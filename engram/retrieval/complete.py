@@ -1,0 +1,103 @@
+"""The complete blend: both signals of every candidate, and what conversations add to the words.
+
+A score is
+
+    meaning * cos / max cos + words * ((1 - conversation) * w + conversation * v / max v)
+
+times `assistant` for an assistant's turn, times 1 + dates * nearness, all divided by the largest.
+`w` is what the candidate's own words score over the largest such score, and for a turn that answers
+a question `answers` times the question's as well. `v` is what the words of the whole conversation
+score: of each of the query's words, how often all candidates of the conversation together have it.
+What is in no conversation keeps `w` for its whole share of the words.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from engram.index import WordWeights
+    from engram.retrieval.blending import Blending
+    from engram.storage import TurnColumns
+
+_SATURATION: Final = 1.2
+"""The k1 of BM25 for conversations. Its b is 0: dividing by the length of a conversation, in all
+its turns or in the candidates among them, moved no measure beyond noise."""
+
+
+class Signals(NamedTuple):
+    """What is known of candidates, everything but `words` in step with them.
+
+    Attributes:
+        similarities: float64[n], the cosine of each, at least 0.
+        words: What the words of n + m episodes weigh: the candidates, then questions that some of
+            them answer.
+        questions: int64[n], the row of `words` that has the question each answers, -1: none.
+        turns: What conversations say of them.
+        nearness: float64[n], 0 to 1: how near in time to what the query says; None where it says
+            nothing of time.
+    """
+
+    similarities: NDArray[np.float64]
+    words: WordWeights
+    questions: NDArray[np.int64]
+    turns: TurnColumns
+    nearness: NDArray[np.float64] | None
+
+
+def complete(signals: Signals, blending: Blending, text_share: float) -> NDArray[np.float64]:
+    """Return the score of each candidate, float64[n], the largest 1 unless all are 0.
+
+    What does not come from the words fades with their share below a half: of none of it is anything
+    left where meaning alone counts.
+
+    Args:
+        signals: What is known of them.
+        blending: What of it counts how much.
+        text_share: The share of the words, 0 to 1.
+    """
+    scores = (1.0 - text_share) * scaled(signals.similarities)
+    scores += text_share * _by_words(signals, blending.conversation, blending.answers)
+    strength = min(1.0, 2.0 * text_share)
+    scores[signals.turns.assistant] *= 1.0 - strength * (1.0 - blending.assistant)
+    if signals.nearness is not None:
+        scores *= 1.0 + strength * blending.dates * signals.nearness
+    return scaled(scores)
+
+
+def scaled(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return values of at least 0 divided by the largest of them; zeros stay."""
+    largest = values.max(initial=0.0)
+    return values / largest if largest > 0.0 else values
+
+
+def _by_words(signals: Signals, conversation: float, answers: float) -> NDArray[np.float64]:
+    """Return what the words of each candidate and around it count, float64[n]."""
+    count = len(signals.similarities)
+    each = scaled(signals.words.scores())
+    own = each[:count].copy()
+    answering = np.flatnonzero(signals.questions >= 0)
+    own[answering] += answers * each[signals.questions[answering]]
+    members = np.flatnonzero(signals.turns.conversation)
+    if conversation and len(members):
+        of = signals.turns.conversation[members]
+        whole = scaled(_conversations(signals.words, members, of))
+        own[members] += conversation * (whole - own[members])
+    return own
+
+
+def _conversations(
+    words: WordWeights, members: NDArray[np.int64], conversations: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return for each member what the words of its conversation's members score, float64[m]."""
+    order = np.argsort(conversations, kind="stable")
+    begins = np.flatnonzero(np.diff(conversations[order], prepend=0))
+    found = np.add.reduceat(words.frequencies[members[order]].astype(np.float64), begins, axis=0)
+    scores = (found * (_SATURATION + 1.0) / (found + _SATURATION)) @ words.rarity
+    each = np.empty(len(members))
+    each[order] = np.repeat(scores, np.diff(begins, append=len(members)))
+    return each

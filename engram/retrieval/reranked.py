@@ -1,0 +1,100 @@
+"""Reranking: what a model says of the best results of a recall, mixed into their scores.
+
+The model runs outside any transaction: what it is to read is read before, `passage_of` says of how
+much of it, and `reranked` is arithmetic on what it said.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from engram.retrieval.passages import best_passage
+from engram.storage.segment import word_spans
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from engram.embedding import Reranker
+
+LATE_WORDS: Final = 24
+"""Words of a text that late interaction reads in a recall: twenty texts then take two idle cores
+about an eighth of a second the first time, however long they are."""
+
+_LONGEST: Final = 12 * LATE_WORDS
+"""Characters of a text that it reads: what has no spaces is one word."""
+
+_CERTAIN: Final = 1e-12
+
+
+def outputs(
+    reranker: Reranker, query: str, texts: Sequence[tuple[str, str]]
+) -> NDArray[np.float64]:
+    """Return how well texts answer a query, float64[n], any real numbers; more is better.
+
+    These are log-odds. As probabilities, those of several good answers would hardly differ.
+
+    Args:
+        reranker: The model. A cross-encoder reads as much of a text as its window holds.
+        query: What was asked.
+        texts: What stands before each text, such as who said it and when, and the text.
+
+    Raises:
+        ModelCorrupt: The model cannot be used.
+    """
+    late = reranker.kind == "late_interaction"
+    read = [
+        f"{heading} {passage_of(query, text) if late else text}".lstrip() for heading, text in texts
+    ]
+    sure = reranker.calibrated(reranker.scores(query, read)).clip(_CERTAIN, 1.0 - _CERTAIN)
+    odds: NDArray[np.float64] = np.log(sure / (1.0 - sure))
+    return odds
+
+
+def passage_of(query: str, text: str) -> str:
+    """Return the part of a text that late interaction reads: around its best sentence by words."""
+    passage = best_passage(query, text, LATE_WORDS)
+    if passage is not None:
+        return passage.text[:_LONGEST]
+    # Short, or without any word of the query: how it begins.
+    words = word_spans(text[:_LONGEST])[:LATE_WORDS]
+    return text[: words[-1][1]] if words else ""
+
+
+def reranked(
+    scores: NDArray[np.float64], said: NDArray[np.float64], weight: float
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Order results by their scores and by what a model said of the first of them.
+
+    What it said is scaled to 0..1 among those it read, the worst to 0, the best to 1, and the best
+    score before is worth as much as the best it said. What it did not read counts as its worst: so
+    the first stay first, in an order of their own.
+
+    Args:
+        scores: float64[n], descending.
+        said: float64[m] of the first m, m <= n.
+        weight: The share of the latter, 0 to 1.
+
+    Returns:
+        Their places before, int64[n], best first, ties in the order before; and their scores,
+        float64[n].
+    """
+    scaled = np.zeros(len(scores))
+    if len(said) and (spread := said.max() - said.min()) > 0.0:
+        scaled[: len(said)] = (said - said.min()) / spread
+    total = mixed(scores, scaled, weight)
+    order = np.arange(len(scores))
+    order[: len(said)] = np.argsort(-total[: len(said)], kind="stable")
+    return order, total[order]
+
+
+def mixed(
+    scores: NDArray[np.float64], others: NDArray[np.float64], weight: float
+) -> NDArray[np.float64]:
+    """Return scores, float64[n], of which others in 0..1 make up a share; the scale is theirs."""
+    best = scores.max(initial=0.0)
+    total: NDArray[np.float64] = (1.0 - weight) * scores + weight * best * others
+    return total

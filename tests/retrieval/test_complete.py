@@ -1,0 +1,93 @@
+"""The complete blend, against the formula in plain Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engram import Blending
+from engram.index import WordWeights
+from engram.retrieval.complete import Signals, complete
+from engram.storage import TurnColumns
+
+shares = st.sampled_from([0.0, 0.2, 0.5, 0.8, 1.0])
+
+
+@st.composite
+def signals(draw: st.DrawFn) -> Signals:
+    count, extra, terms = draw(st.integers(0, 8)), draw(st.integers(0, 2)), draw(st.integers(0, 3))
+    chance = np.random.default_rng(draw(st.integers(0, 2**32)))
+    return Signals(
+        similarities=np.round(chance.random(count) * chance.integers(0, 2), 2),
+        words=WordWeights(
+            chance.integers(0, 3, (count + extra, terms)).astype(np.float32),
+            chance.integers(1, 9, count + extra).astype(np.float64),
+            chance.random(terms),
+            4.0,
+        ),
+        questions=chance.integers(-1, max(count + extra, 1), count) if count else np.empty(0, int),
+        turns=TurnColumns(
+            chance.integers(0, 3, count), np.zeros(count, dtype=int), chance.random(count) < 0.3
+        ),
+        nearness=chance.random(count) if draw(st.booleans()) else None,
+    )
+
+
+def plainly(found: Signals, blending: Blending, text_share: float) -> list[float]:
+    """The documented formula, a candidate at a time."""
+    rows = range(len(found.similarities))
+    weights = found.words.scores().tolist()
+    most = max(weights, default=0.0) or 1.0
+    nearest = max(found.similarities.tolist(), default=0.0) or 1.0
+
+    def conversation(one: int) -> float:
+        total = 0.0
+        for term, rarity in enumerate(found.words.rarity.tolist()):
+            often = sum(
+                float(found.words.frequencies[row, term])
+                for row in rows
+                if found.turns.conversation[row] == one
+            )
+            total += rarity * often * 2.2 / (often + 1.2)
+        return total
+
+    told = max((conversation(one) for one in found.turns.conversation if one), default=0.0) or 1.0
+    strength = min(1.0, 2.0 * text_share)
+    scores = []
+    for row in rows:
+        words = weights[row] / most
+        if found.questions[row] >= 0:
+            words += blending.answers * weights[found.questions[row]] / most
+        if one := found.turns.conversation[row]:
+            share = blending.conversation
+            words = (1.0 - share) * words + share * conversation(one) / told
+        score = (1.0 - text_share) * found.similarities[row] / nearest + text_share * words
+        if found.turns.assistant[row]:
+            score *= 1.0 - strength * (1.0 - blending.assistant)
+        if found.nearness is not None:
+            score *= 1.0 + strength * blending.dates * found.nearness[row]
+        scores.append(float(score))
+    best = max(scores, default=0.0) or 1.0
+    return [score / best for score in scores]
+
+
+@given(signals(), shares, shares, shares, shares, shares)
+def test_a_score_is_what_the_formula_says(
+    found, text_share, conversation, answers, assistant, dates
+):
+    blending = Blending(
+        conversation=conversation, answers=answers, assistant=assistant, dates=dates
+    )
+    scores = complete(found, blending, text_share)
+    assert scores.tolist() == pytest.approx(plainly(found, blending, text_share), abs=1e-12)
+    assert ((scores >= 0.0) & (scores <= 1.0)).all()
+
+
+@given(signals(), shares, shares, shares)
+def test_without_words_only_the_cosine_is_left(found, conversation, assistant, dates):
+    blending = Blending(conversation=conversation, assistant=assistant, dates=dates)
+    scores = complete(found, blending, 0.0)
+    best = found.similarities.max(initial=0.0) or 1.0
+    np.testing.assert_allclose(scores, found.similarities / best, rtol=1e-15)
