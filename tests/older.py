@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from engram.storage import schema
+from engram.storage import NewEpisode, schema
 from engram.storage.connection import Connection
 
 _BEFORE_5 = {
@@ -59,6 +59,7 @@ def older(monkeypatch: pytest.MonkeyPatch, version: int) -> Iterator[None]:
 
     with monkeypatch.context() as patch:
         patch.setattr(schema, "migrations", lambda: steps)
+        patch.setattr(NewEpisode, "heading", None)
         patch.setattr(Connection, "execute", one)
         patch.setattr(Connection, "executemany", many)
         yield

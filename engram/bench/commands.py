@@ -25,7 +25,7 @@ __all__ = ["engram_bench"]
 @click.version_option(__version__, message="%(prog)s %(version)s")
 @click.pass_context
 def engram_bench(context: click.Context) -> None:
-    """Measure what engram costs on this machine.
+    """Measure what engram costs on this machine, and what it finds.
 
     Every command takes --json: one JSON object on stdout, errors as one JSON line on stderr.
     """
