@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,11 +18,20 @@ from storage.test_text import FOUND
 
 from engram import Engram, ObserveInput
 from engram.errors import CorruptStore
-from engram.index import episode_index
+from engram.index import episode_index, ranking
 from engram.storage import EpisodeFilter
 from engram.storage.full_text import _TOKENIZER
 
 pytestmark = pytest.mark.usefixtures("small_segments")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def constants_of_fts5() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranking, "K1", 1.2)
+        patch.setattr(ranking, "B", 0.75)
+        yield
+
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 WORDS = [
@@ -44,14 +54,19 @@ def compare(memory: Engram, query: str, allowed: EpisodeFilter, limit: int) -> i
         expected, scores = store.text.search(query, allowed, limit)
         found, ours = words_of(memory, query, allowed, limit)
         same(memory._index.match_beginnings, store.text.search_beginnings, query, allowed, limit)
+        every = {"every_word": True}
+        same(memory._index.match, store.text.search, query, allowed, limit, **every)
+        shuffled = np.random.default_rng(limit).permutation(len(found))
+        weights = memory._index.weigh(query, found[shuffled])
+        assert weights.scores().tobytes() == ours[shuffled].tobytes()
     assert found.tolist() == expected.tolist()
     np.testing.assert_allclose(ours, scores, rtol=1e-9, atol=0.0)
     assert (found.dtype, ours.dtype) == (expected.dtype, scores.dtype)
     return len(found)
 
 
-def same(ours, theirs, *asked: object) -> None:
-    (found, scores), (expected, wanted) = ours(*asked), theirs(*asked)
+def same(ours, theirs, *asked: object, **how: object) -> None:
+    (found, scores), (expected, wanted) = ours(*asked, **how), theirs(*asked, **how)
     assert found.tolist() == expected.tolist()
     np.testing.assert_allclose(scores, wanted, rtol=1e-9, atol=0.0)
 
@@ -369,7 +384,7 @@ def test_the_tokenizer_is_the_one_of_the_table(memory):
     assert option == " ".join([name, *words])
 
 
-def test_small_stores_are_left_to_fts5(memory, monkeypatch):
+def test_words_in_memory_rank_small_stores_too(memory, monkeypatch):
     asked = []
     search = type(memory._store.text).search
     monkeypatch.setattr(
@@ -377,10 +392,33 @@ def test_small_stores_are_left_to_fts5(memory, monkeypatch):
     )
     memory.observe_many(ObserveInput("piano budget") for _ in range(96))
     memory.recall("piano budget")
-    assert (len(asked), segments(memory)) == (1, 0)
+    assert (len(asked), segments(memory)) == (0, 0)
     memory.observe("piano")
     memory.recall("piano budget")
-    assert (len(asked), segments(memory)) == (1, 1)
+    assert (len(asked), segments(memory)) == (0, 1)
+
+
+def test_what_is_not_here_weighs_nothing(memory):
+    ids = memory.observe_many([ObserveInput("piano"), ObserveInput("budget piano")])
+    memory.observe_many([ObserveInput("other words")] * 120)
+    memory.forget(ids[0])
+    with memory._store.reading():
+        words_of(memory, "piano", EpisodeFilter(), 5)
+        weights = memory._index.weigh("pianos of budgets", np.array([999, 2, 1, 3]))
+    assert weights.frequencies.tolist() == [[0, 0], [1, 1], [0, 0], [0, 0]]
+    assert weights.lengths.tolist() == [0, 2, 0, 2]
+    assert (weights.scores() > 0).tolist() == [False, True, False, False]
+    assert weights.rarity.shape == (2,)
+    assert weights.average == 2.0
+
+
+def test_nothing_weighs_nothing(memory):
+    memory.observe("piano")
+    with memory._store.reading():
+        words_of(memory, "piano", EpisodeFilter(), 5)
+        assert memory._index.weigh("", np.array([1])).scores().tolist() == [0.0]
+        none = memory._index.weigh("piano", np.empty(0, np.int64))
+    assert (none.frequencies.shape, none.scores().shape) == ((0, 1), (0,))
 
 
 def test_both_sides_of_a_recall_ask_for_the_filter_once(memory, monkeypatch):
