@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -27,6 +28,12 @@ class Row:
     actors: tuple[str, ...]
     provenance: str = "external"
     quarantined: bool = False
+
+    @property
+    def said(self) -> str:
+        """What is embedded and searched; the actors are few and none is a role."""
+        before = f"{', '.join(self.actors)} ({self.at:%-d %B %Y}): " if self.actors else ""
+        return before + self.content
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,10 @@ class Statement:
 def one_name(text: str) -> str:
     """What all spellings of a name have in common."""
     return " ".join(unicodedata.normalize("NFC", text).casefold().split())
+
+
+def words_of(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
 
 
 def stored(vector: np.ndarray) -> np.ndarray:
@@ -101,7 +112,7 @@ class PlainMemory:
         ]
 
     def distance(self, query: str, row: Row) -> float:
-        q, v = embedded(query), embedded(row.content)
+        q, v = embedded(query), embedded(row.said)
         return float(np.sqrt(np.dot(v - q, v - q)))
 
     def cosine(self, query: str, k: int, rows: list[Row]) -> list[tuple[str, float]]:
@@ -110,8 +121,8 @@ class PlainMemory:
 
     def bm25(self, query: str, row: Row) -> float:
         """BM25 with the constants of the library, over all rows, agents and filters aside."""
-        documents = [Counter(other.content.lower().split()) for other in self.rows]
-        words = Counter(row.content.lower().split())
+        documents = [Counter(words_of(other.said)) for other in self.rows]
+        words = Counter(words_of(row.said))
         average = sum(d.total() for d in documents) / len(documents)
         score = 0.0
         for term in dict.fromkeys(query.lower().split()):

@@ -273,6 +273,7 @@ def test_the_receipt_counts_what_each_table_lost(memory):
             "episode_label": 9,
             "label": 2,
             "embedding": 3,
+            "turn": 3,
             "access_log": 2,
             "fact": 1,
             "fact_source": 1,

@@ -258,7 +258,8 @@ def test_lines_of_another_model_are_embedded_anew(open_memory, clock, file, tmp_
     assert embedder.embedded == 15
     assert everything(copy) == everything(memory)
     assert copy.model().fingerprint == "other words"
-    result = copy.recall("ann notes 3 暗号", 1, mode="cosine")[0]
+    said = "Zoë, ann (4 January 2020): ann notes 3 暗号"
+    result = copy.recall(said, 1, mode="cosine")[0]
     assert (result.episode.content, result.distance) == ("ann notes 3 暗号", 0.0)
 
 

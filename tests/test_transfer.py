@@ -90,7 +90,8 @@ def test_the_exchange_format_comes_back(open_memory, clock, file, other):
     assert other.check() == []
     again = other.export_json(file.with_name("again"))
     assert again == document
-    found = other.recall("ann notes 3 暗号", 1, mode="cosine")[0]
+    said = "Zoë, ann (4 January 2020): ann notes 3 暗号"
+    found = other.recall(said, 1, mode="cosine")[0]
     assert (found.episode.content, found.distance) == ("ann notes 3 暗号", 0.0)
     assert other.recall("暗号", 20, vector_weight=0)
     fact = next(f for f in other.timeline("Zoë") if f.extracted_by is not None)

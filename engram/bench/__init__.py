@@ -1,4 +1,4 @@
-"""`engram-bench`: what engram costs on this machine, in time, memory, disk and tokens."""
+"""`engram-bench`: what engram costs, in time, memory, disk and tokens, and what recall finds."""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@ import click
 
 from engram._version import __version__
 from engram.bench.cost import cost, count_tokens
+from engram.bench.judged.commands import ir, locomo, longmemeval
+from engram.bench.judged.compare import compare, plot
 from engram.bench.latency import latency, time_calls
 from engram.bench.scale import scale
 from engram.cli import Commands
@@ -23,7 +25,7 @@ __all__ = ["engram_bench"]
 @click.version_option(__version__, message="%(prog)s %(version)s")
 @click.pass_context
 def engram_bench(context: click.Context) -> None:
-    """Measure what engram costs on this machine.
+    """Measure what engram costs on this machine, and what it finds.
 
     Every command takes --json: one JSON object on stdout, errors as one JSON line on stderr.
     """
@@ -44,5 +46,5 @@ def everything(*, as_json: bool) -> None:
         print_document(documents)
 
 
-for command in (latency, scale, cost, everything):
+for command in (latency, scale, cost, longmemeval, locomo, ir, compare, plot, everything):
     engram_bench.add_command(command)

@@ -1,4 +1,4 @@
-"""The results of a run over sizes, drawn."""
+"""The results of a run over sizes, drawn, and how a figure becomes a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from engram.bench.point import ScalePoint
 
-__all__ = ["can_draw", "draw"]
+__all__ = ["can_draw", "draw", "draw_figure"]
 
 _DRAWN = (
     "cosine",
@@ -55,13 +55,27 @@ def draw(points: Sequence[ScalePoint], folder: Path) -> list[Path]:
         axes.plot(sizes, [point.file_mb for point in points], marker="o", label="all files")
 
     return [
-        _draw(folder / "latency.png", "median of a call, ms", latencies),
-        _draw(folder / "memory.png", "memory of a fresh process, MB", memory),
-        _draw(folder / "file-size.png", "files, MB", files),
+        _draw_growth(folder / "latency.png", "median of a call, ms", latencies),
+        _draw_growth(folder / "memory.png", "memory of a fresh process, MB", memory),
+        _draw_growth(folder / "file-size.png", "files, MB", files),
     ]
 
 
-def _draw(file: Path, what: str, plot: Callable[[Any], None]) -> Path:
+def _draw_growth(file: Path, what: str, plot: Callable[[Any], None]) -> Path:
+    return draw_figure(file, plot, xscale="log", yscale="log", xlabel="episodes", ylabel=what)
+
+
+def draw_figure(file: Path, plot: Callable[[Any], None], **settings: object) -> Path:
+    """Draw one pair of axes with a legend into a PNG file, which is replaced.
+
+    Args:
+        file: Where it goes.
+        plot: Draws on the axes.
+        settings: Of the axes, as matplotlib's `Axes.set` takes them.
+
+    Returns:
+        The file.
+    """
     # The drawing back end needs no display, and no global state is touched.
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415
@@ -70,9 +84,9 @@ def _draw(file: Path, what: str, plot: Callable[[Any], None]) -> Path:
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     plot(axes)
-    axes.set(xscale="log", yscale="log", xlabel="episodes", ylabel=what)
+    axes.set(**settings)
     axes.grid(visible=True, which="both", alpha=0.3)
-    if axes.lines:
+    if axes.get_legend_handles_labels()[0]:
         figure.legend(fontsize="small", loc="outside right upper")
     figure.savefig(file, dpi=120)
     return file

@@ -281,7 +281,7 @@ class Cognition(Session):
 
     def _replace(self, keys: NDArray[np.int64], sources: list[Episode], new: NewEpisode) -> bool:
         """Write a summary and erase its sources; do neither unless all are there."""
-        with self._storing([new.content]) as (model, vectors, counts):
+        with self._storing([new.text]) as (model, vectors, counts):
             now = self._now()
             if not erase(self._store, keys, now):
                 return False

@@ -107,7 +107,7 @@ class EpisodeMemory(Forgetting):
         new = [self._new_episode(item, now, at, len(items)) for at, item in enumerate(items)]
         if not new:
             return []
-        with self._storing([episode.content for episode in new]) as (model, vectors, counts):
+        with self._storing([episode.text for episode in new]) as (model, vectors, counts):
             ids = self._store.add_episodes(
                 new, vectors, counts, model=model, agent=self._agent, now=now
             )

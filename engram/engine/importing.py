@@ -10,7 +10,7 @@ import numpy as np
 from engram.engine.embedding_parts import embed_parts
 from engram.engine.session import Session
 from engram.errors import Busy
-from engram.storage import KINDS, texts_of
+from engram.storage import KINDS, heading, texts_of
 from engram.tracing import count_episodes
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from engram.storage import Record, RecordWriter
 
     Placed = tuple[str, str, Record]
-    _Vectors = dict[str, list[bytes] | list[int]]
+    _Vectors = dict[str, list[bytes] | list[int] | str | None]
     # Those of an experience, or of an item.
     _Sizes = tuple[tuple[int, int], None] | tuple[None, list[int]]
     Progress = Callable[[int, int], None]
@@ -121,7 +121,7 @@ class Importing(Session):
 
         Returns:
             The embedder, if one was needed, and what the records of those episodes are to say of
-            vectors, by public id.
+            vectors and of the heading that is in them, by public id.
         """
         # Which episodes are experiences is said after all episodes; and two readings of a file at
         # once would lose their places in it.
@@ -129,13 +129,13 @@ class Importing(Session):
         if not lacking:
             return None, vectors
         embedder: Embedder | None = None
-        batch: dict[str, str] = {}
+        batch: dict[str, Record] = {}
 
         def embed() -> None:
             nonlocal embedder
             with self._store.reading():
                 there = {uid for uid in batch if merge and self._store.episodes.key(uid, None)}
-            wanted = {uid: text for uid, text in batch.items() if uid not in there}
+            wanted = {uid: record for uid, record in batch.items() if uid not in there}
             batch.clear()
             if wanted:
                 embedder = embedder or self._the_embedder(model)
@@ -145,7 +145,7 @@ class Importing(Session):
         for kind, _, record in read():
             lacks = kind == "episode" and (taken is None or "vectors" not in record)
             if lacks and record["uid"] not in vectors:
-                batch.setdefault(record["uid"], record["content"])
+                batch.setdefault(record["uid"], record)
                 if len(batch) >= _BATCH:
                     embed()
         embed()
@@ -192,18 +192,30 @@ def _survey(
         elif kind == "item" and "parts" in record:
             sizes[record["episode"]] = None, json.loads(record["parts"])
         elif kind == "item":
-            none[record["episode"]] = {"vectors": [], "fields": []}
+            none[record["episode"]] = {"vectors": [], "fields": [], "heading": None}
     return lacking, sizes, none
 
 
 def _chunks(
-    embedder: Embedder, contents: dict[str, str], sizes: dict[str, _Sizes]
+    embedder: Embedder, records: dict[str, Record], sizes: dict[str, _Sizes]
 ) -> Iterable[tuple[str, _Vectors]]:
     """Embed episodes and return the vectors of each one's chunks, as they are stored."""
-    texts = [texts_of(content, *sizes.get(uid, (None, None))) for uid, content in contents.items()]
+    texts, headings = [], dict[str, str | None]()
+    for uid, record in records.items():
+        size, pieces = sizes.get(uid, (None, None))
+        said_by = heading(record.get("actors", ()), record["occurred_at"])
+        headings[uid] = None if uid in sizes else said_by
+        texts.append(texts_of(record["content"], size, pieces, headings[uid]))
     parts = embed_parts(embedder, texts)
     rows = [row.tobytes() for row in parts.vectors.astype("<f2")]
     ends = np.cumsum(parts.counts).tolist()
-    for uid, end, count in zip(contents, ends, parts.counts.tolist(), strict=True):
+    for uid, end, count in zip(records, ends, parts.counts.tolist(), strict=True):
         chunks = slice(end - count, end)
-        yield uid, {"vectors": rows[chunks], "fields": parts.fields[chunks].tolist()}
+        yield (
+            uid,
+            {
+                "vectors": rows[chunks],
+                "fields": parts.fields[chunks].tolist(),
+                "heading": headings[uid],
+            },
+        )

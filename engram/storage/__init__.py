@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from engram.storage.folding import folded
     from engram.storage.full_text import FullText, Phrase
     from engram.storage.graph import Edges
+    from engram.storage.headings import heading
     from engram.storage.items import NewItem, StoredItem
     from engram.storage.memories import Memory
     from engram.storage.old_store import read_old_store
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         texts_of,
         wire_time,
     )
+    from engram.storage.turns import TurnColumns
 
 __all__ = [
     "INSIGHT",
@@ -66,10 +68,12 @@ __all__ = [
     "StoredItem",
     "Texts",
     "Traces",
+    "TurnColumns",
     "Use",
     "VectorBatch",
     "as_stored",
     "folded",
+    "heading",
     "origins",
     "read_old_store",
     "texts_of",
@@ -106,6 +110,7 @@ _LAZY = {
     "FullText": "engram.storage.full_text",
     "folded": "engram.storage.folding",
     "Edges": "engram.storage.graph",
+    "heading": "engram.storage.headings",
     "Memory": "engram.storage.memories",
     "read_old_store": "engram.storage.old_store",
     "RecordWriter": "engram.storage.record_writer",
@@ -115,6 +120,7 @@ _LAZY = {
     "RecordReader": "engram.storage.records",
     "Store": "engram.storage.store",
     "Traces": "engram.storage.strength",
+    "TurnColumns": "engram.storage.turns",
     "Phrase": "engram.storage.full_text",
 }
 

@@ -140,6 +140,9 @@ class Connection:
     def _configure(self) -> None:
         execute = self._connection.execute
         add_functions(self._connection)
+        # Else many a statement is compiled again whenever a value is bound, to look whether another
+        # plan fits it: without statistics in the file none ever does.
+        self._connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         execute("PRAGMA foreign_keys = ON")
         execute("PRAGMA secure_delete = ON")
         execute("PRAGMA temp_store = MEMORY")

@@ -14,7 +14,9 @@ from engram.errors import CorruptStore
 from engram.storage.connection import MEMORY, Connection
 from engram.storage.embeddings import STORED
 from engram.storage.errors import named_errors
+from engram.storage.headings import heading
 from engram.storage.importance import UNDECAYED, Importance
+from engram.storage.labels import Labels
 from engram.storage.observations import Observations
 from engram.storage.projects import Projects
 from engram.storage.schema import bring_up_to_date
@@ -91,6 +93,17 @@ _RULES = {
         " WHERE octet_length(e.content) <> iif(i.parts IS NULL, 0,"
         " (SELECT total(value) + count(*) - 1 FROM json_each(i.parts)))"
     ),
+    "turns are of episodes without actors": (
+        "SELECT count(*) FROM turn AS t WHERE NOT EXISTS (SELECT 1 FROM episode_label AS l"
+        " JOIN label AS n ON n.id = l.label WHERE l.episode = t.episode AND n.kind = 'actor')"
+    ),
+    "turns are not at the time of their episodes": (
+        "SELECT count(*) FROM turn AS t JOIN episode AS e ON e.id = t.episode"
+        " WHERE t.occurred_at <> e.occurred_at"
+    ),
+    "turns go on with what was written after them": (
+        "SELECT count(*) FROM turn WHERE conversation > episode OR answers >= episode"
+    ),
     "items are not their episode's agent's": (
         "SELECT count(*) FROM item AS i JOIN episode AS e ON e.id = i.episode"
         " WHERE i.owner <> coalesce(e.agent, 0)"
@@ -125,6 +138,7 @@ class Consistency:
             self._vectors,
             self._lengths,
             self._importance,
+            self._headings,
             lambda: self._changes("observe", "episode"),
             lambda: self._changes("assert", "fact"),
             self._ledger,
@@ -224,6 +238,22 @@ class Consistency:
             number += len(given) - there
         if number:
             yield f"{number} episodes that are gone have an importance"
+
+    def _headings(self) -> Iterator[str]:
+        rows = self._connection.execute(
+            "SELECT id, occurred_at, heading FROM episode WHERE heading IS NOT NULL"
+        )
+        labels, number = Labels(self._connection), 0
+        while some := list(islice(rows, _VECTORS)):
+            names = labels.of(np.array([key for key, *_ in some], dtype=np.int64))
+            for key, at, told in some:
+                actors, _ = names.get(key, ([], []))
+                # In a damaged file a time can be any number.
+                with suppress(OverflowError):
+                    number -= told == heading(actors, at)
+            number += len(some)
+        if number:
+            yield f"{number} episodes have a heading that is not of their actors and time"
 
     def _ledger(self) -> Iterator[str]:
         missing, spare = Projects(self._connection).differences()

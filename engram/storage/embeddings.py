@@ -170,7 +170,7 @@ class Embeddings:
 
     def _with_texts(self, keys: str, *bindings: int) -> list[tuple[int, Texts]]:
         rows = self._connection.execute(
-            "SELECT e.id, e.content, x.context_bytes, x.action_bytes, i.parts"  # noqa: S608
+            "SELECT e.id, e.content, e.heading, x.context_bytes, x.action_bytes, i.parts"  # noqa: S608
             f" FROM ({keys}) AS k CROSS JOIN episode AS e ON e.id = k.episode"
             " LEFT JOIN experience AS x ON x.episode = e.id"
             " LEFT JOIN item AS i ON i.episode = e.id ORDER BY k.turn, k.episode",
@@ -183,9 +183,10 @@ class Embeddings:
                     content,
                     None if context is None else (context, action),
                     None if parts is None else json.loads(parts),
+                    heading,
                 ),
             )
-            for key, content, context, action, parts in rows
+            for key, content, heading, context, action, parts in rows
         ]
 
     def count_missing(self, model: int) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 from engram.errors import CorruptStore
 from engram.models import Episode
 from engram.storage import uids
+from engram.storage.headings import headed, heading
 from engram.storage.importance import IMPORTANCE, JOIN, Importance, from_stored
 from engram.storage.segment import search_text
 from engram.storage.standing import HIDDEN, TEXTLESS, WITHDRAWN
@@ -59,6 +60,16 @@ class NewEpisode(NamedTuple):
     origin: Origin | None = None
     uid: str | None = None
 
+    @property
+    def heading(self) -> str | None:
+        """What is embedded and searched in front of the text, see `headings`."""
+        return heading(self.actors, self.occurred_at)
+
+    @property
+    def text(self) -> str:
+        """What is embedded and searched."""
+        return headed(self.heading, self.content)
+
 
 _COLUMNS = (
     "e.id, e.uid, e.content, e.occurred_at, e.salience, e.emotional_valence,"
@@ -66,8 +77,9 @@ _COLUMNS = (
 )
 _JOINS = f"LEFT JOIN agent AS a ON a.id = e.agent {JOIN}"
 _PLAIN = (
-    *("id", "uid", "agent", "content", "search_text", "occurred_at", "recorded_at", "salience"),
-    *("emotional_valence", "provenance", "quarantined", "metadata"),
+    *("id", "uid", "agent", "content", "heading", "search_text"),
+    *("occurred_at", "recorded_at", "salience", "emotional_valence"),
+    *("provenance", "quarantined", "metadata"),
 )
 _ORIGIN = ("project_path", "project_conflict", "source_path", "source_raw", "source_type")
 
@@ -113,7 +125,8 @@ class Episodes:
                 uid,
                 agent,
                 e.content,
-                search_text(e.content),
+                before,
+                search_text(headed(before, e.content)),
                 e.occurred_at,
                 recorded_at,
                 e.salience,
@@ -123,6 +136,7 @@ class Episodes:
                 e.metadata,
             )
             for key, uid, e in zip(keys, ids, new, strict=True)
+            for before in (e.heading,)
         )
         # Most have no origin, and columns that say nothing take their time too.
         if all(e.origin is None for e in new):
@@ -287,7 +301,7 @@ class Episodes:
         return sources
 
     def remove(self, key: int) -> None:
-        """Delete an episode's row and, by cascade, its vectors, strength and edges."""
+        """Delete an episode's row and, by cascade, its vectors, turn, strength and edges."""
         self._labels.remove(key)
         self._importance.clear(key)
         self._connection.execute("DELETE FROM episode WHERE id = ?", (key,))

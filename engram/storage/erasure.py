@@ -29,6 +29,7 @@ _COUNTED = {
         "label",
         "strength",
         "embedding",
+        "turn",
         "access_log",
         "fact",
         "fact_source",

@@ -12,14 +12,17 @@ import numpy as np
 
 from engram.errors import InvalidArgument
 from engram.storage import uids
+from engram.storage.episodes import NewEpisode
 from engram.storage.experience_records import ExperienceRecords
 from engram.storage.fact_writing import FactRecords
+from engram.storage.headings import headed
 from engram.storage.importance import UNDECAYED, Importance
 from engram.storage.item_records import ItemRecords
 from engram.storage.ledger_records import LedgerRecords
 from engram.storage.projects import Projects
 from engram.storage.records import Column, Record, TakenError, UnfitError, columns
 from engram.storage.segment import search_text
+from engram.storage.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -72,6 +75,7 @@ class RecordWriter:
         self._fact_text = fact_text
         self._changes = changes
         self._projects = Projects(connection)
+        self._turns = Turns(connection)
         self._model = model
         self._merge = merge
         # What is in the store before the import has no larger keys than these.
@@ -119,8 +123,8 @@ class RecordWriter:
 
         Args:
             kind: One of `KINDS`, in their order.
-            record: The record; an episode's `vectors` are the bytes to store, and its `fields` say
-                which part of an experience each is of, -1: of none.
+            record: The record; an episode's `vectors` are the bytes to store, its `fields` say
+                which part of an experience each is of, -1: of none, and its `heading` is in them.
             where: Its place in the import, for messages.
 
         Raises:
@@ -214,8 +218,11 @@ class RecordWriter:
     def _add_episode(self, record: Record) -> bool:
         if self._is_taken("episode", record["uid"]) or (self._merge and "vectors" not in record):
             return False
-        key = self._insert("episode", record, search_text=search_text(record["content"]))
+        heading, content = record.get("heading"), record["content"]
+        text = search_text(headed(heading, content))
+        key = self._insert("episode", record, heading=heading, search_text=text)
         self._labels.add([key], [record.get("actors", ())], [record.get("tags", ())])
+        self._add_turn(key, record)
         self._connection.executemany(
             "INSERT INTO episode_source VALUES (?, ?, ?)",
             [(key, at, uids.to_stored(uid)) for at, uid in enumerate(record.get("summary_of", ()))],
@@ -240,6 +247,18 @@ class RecordWriter:
             ],
         )
         return True
+
+    def _add_turn(self, key: int, record: Record) -> None:
+        said = NewEpisode(
+            record["content"],
+            record["occurred_at"],
+            tuple(record.get("actors", ())),
+            tuple(record.get("tags", ())),
+            provenance=record["provenance"],
+            quarantined=bool(record.get("quarantined")),
+            summary_of=tuple(record.get("summary_of", ())),
+        )
+        self._turns.add([key], [said], self._agents.add(record.get("agent")))
 
     def _add_entity(self, record: Record) -> bool:
         if self._is_taken("entity", record["uid"]):

@@ -87,7 +87,8 @@ _KEYS = {
 }
 # Columns that a record says in another way, or not at all.
 _LEFT_OUT = {
-    "episode": {"id", "search_text"},
+    # A heading goes where the vectors go that it is in.
+    "episode": {"id", "search_text", "heading"},
     # The digest follows from the rest.
     "experience": {"digest"},
     # It is the agent of the episode.
@@ -292,6 +293,14 @@ class RecordReader:
             fields = [field for _, field in found]
             if any(field >= 0 for field in fields):
                 records[key]["fields"] = fields
+        headings = self._inside(
+            records,
+            "SELECT e.id, e.heading FROM {keys} CROSS JOIN episode AS e"
+            " ON e.id = k.value AND e.heading IS NOT NULL",
+        )
+        for key, ((heading,),) in headings.items():
+            if key in vectors:
+                records[key]["heading"] = heading
 
     def _in_reflection(self, records: Mapping[int, Record]) -> None:
         for key in records:

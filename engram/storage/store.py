@@ -46,6 +46,7 @@ from engram.storage.routing import ChoiceValues
 from engram.storage.store_file import StoreFile
 from engram.storage.strength import Strength
 from engram.storage.training import Training
+from engram.storage.turns import Turns
 
 if TYPE_CHECKING:
     import os
@@ -111,6 +112,7 @@ class Store(StoreFile):
         self.labels = Labels(self._connection)
         self.columns = Columns(self._connection)
         self.episodes = Episodes(self._connection, self.labels)
+        self.turns = Turns(self._connection)
         self.models = EmbeddingModels(self._connection)
         self.embeddings = Embeddings(self._connection)
         self.strength = Strength(self._connection)
@@ -194,6 +196,7 @@ class Store(StoreFile):
         """
         owner = self._agents.add(agent)
         keys, ids = self.episodes.add(new, owner, now)
+        self.turns.add(keys, new, owner)
         if vectors is None or counts is None or model is None:
             bare = {key for key, one in zip(keys, items, strict=False) if not one.texts}
             self.embeddings.wait([key for key in keys if key not in bare])

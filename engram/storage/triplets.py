@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from engram.storage.headings import headed
 from engram.times import from_micros
 
 if TYPE_CHECKING:
@@ -132,7 +133,10 @@ def parts_of(content: str, context_bytes: int, action_bytes: int) -> tuple[str, 
 
 
 def texts_of(
-    content: str, sizes: tuple[int, int] | None, parts: Sequence[int] | None = None
+    content: str,
+    sizes: tuple[int, int] | None,
+    parts: Sequence[int] | None = None,
+    heading: str | None = None,
 ) -> Texts:
     """Return what of an episode is embedded.
 
@@ -140,10 +144,11 @@ def texts_of(
         content: Its text.
         sizes: Of an experience, the bytes that context and action take.
         parts: Of an item of which texts are searched, the bytes that each of them takes.
+        heading: Of any other, what stands in front of it.
     """
     if parts is not None:
         return pieces_of(content, parts)
-    return ((-1, content),) if sizes is None else _texts(parts_of(content, *sizes))
+    return ((-1, headed(heading, content)),) if sizes is None else _texts(parts_of(content, *sizes))
 
 
 def pieces_of(content: str, sizes: Sequence[int]) -> Texts:

@@ -19,7 +19,7 @@ from engram import arguments
 from engram.errors import InvalidArgument
 from engram.models import StoredModel
 from engram.paths import spelled
-from engram.storage import KINDS
+from engram.storage import KINDS, heading
 from engram.times import from_micros
 from engram.transfer.entries import (
     check_change,
@@ -200,6 +200,7 @@ class LineFile:
             ]
         if kind == "episode":
             checked |= self._of_episode(record, where)
+            _check_heading(checked, where)
         if kind == "fact" and "reflection" in record:
             window, place = record.pop("reflection"), f"{where}.reflection"
             checked["reflection"] = arguments.integer(window, place, 0, self._windows - 1)
@@ -218,6 +219,8 @@ class LineFile:
             if "fields" in record:
                 fields, count = record.pop("fields"), len(checked["vectors"])
                 checked["fields"] = _fields(fields, count, f"{where}.fields")
+            if "heading" in record:
+                checked["heading"] = record.pop("heading")
         return checked
 
     def _part(self, table: str, value: object, where: str) -> Record:
@@ -258,6 +261,14 @@ class LineFile:
             message = f"{where} must not be empty"
             raise InvalidArgument(message)
         return vectors
+
+
+def _check_heading(record: Record, where: str) -> None:
+    """Refuse a heading that an episode cannot have: it would name whom nobody can erase."""
+    made = heading(record["actors"], record["occurred_at"])
+    if record.get("heading", made) != made:
+        message = f"{where}.heading must be what this engram makes of actors and time"
+        raise InvalidArgument(message, "take the vectors and the heading out")
 
 
 def _nothing_left(record: Record, where: str) -> None:

@@ -139,7 +139,7 @@ class TestCache:
 
     def test_what_was_left_half_written_is_cut_off(self, tmp_path):
         kept = embedded(["a", "b"], WordEmbedder(), self.silent)
-        (file,) = (tmp_path / "cache/engram/bench").glob("*.f16")
+        (file,) = (tmp_path / "cache/engram/bench").glob("*.f32")
         with file.open("ab") as out:
             out.write(b"12345")
         words = WordEmbedder()

@@ -10,7 +10,9 @@ import pytest
 
 import engram
 
-COMMANDS = ["all", "cost", "latency", "scale"]
+COMMANDS = [
+    "all", "compare", "cost", "ir", "latency", "locomo", "longmemeval", "plot", "scale",
+]  # fmt: skip
 
 
 def test_without_a_command_there_is_help_on_stdout(run):

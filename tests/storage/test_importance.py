@@ -125,7 +125,7 @@ def test_a_store_of_version_1_keeps_every_value(path, monkeypatch, key):
         assert memory.check() == []
         everyone = np.arange(1, count + 1)
         with memory._store.reading():
-            assert memory._store._connection.execute("PRAGMA user_version").get == 5
+            assert memory._store._connection.execute("PRAGMA user_version").get == 6
             found = memory._store.strength.importance.of(everyone)
             kept = memory._store._connection.execute("SELECT * FROM strength").fetchall()
         assert found.tolist() == [importance.get(k, 1.0) for k in everyone.tolist()]

@@ -12,6 +12,7 @@ BEHAVIOURS = {
     "remember.kept": "What is remembered is found again, letter for letter.",
     "remember.tags": "Tags are kept in their order.",
     "remember.actors": "Who took part is kept in its order.",
+    "remember.answers": "What may answer a question is noted for the ranking.",
     "remember.time": "The time of an event is kept to the microsecond, whatever its offset.",
     "remember.twice": "The same text twice is two memories.",
     "find.words": "A memory is found by a word of it, before those that lack the word.",

@@ -20,6 +20,7 @@ class LangGraphFace(Face):
     lacks: ClassVar[Mapping[str, str]] = {
         "remember.tags": _VALUE,
         "remember.actors": _VALUE,
+        "remember.answers": _VALUE,
         "remember.time": _VALUE,
         "find.words": "It searches by meaning alone.",
         "find.operators": "It searches by meaning alone.",

@@ -81,6 +81,7 @@ class SocketFace(Face):
     about = "socket"
     lacks: ClassVar[Mapping[str, str]] = {
         "remember.actors": "The protocol has no actors.",
+        "remember.answers": "The protocol has no actors.",
         "remember.time": "The protocol has no time of an event: a memory is of when it is stored.",
         "remember.twice": "The same memory again is used once more, as the protocol says.",
         "find.project": "It has no method for that; a search can be within a project.",

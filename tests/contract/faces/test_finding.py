@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
 
+import numpy as np
 import pytest
 from contract.faces.behaviours import reason, shows
 
@@ -29,6 +30,18 @@ def test_tags_are_kept(face, word):
 def test_actors_are_kept(face, word):
     uid = face.remember(word, actors=["Zoë", "Ann Lee"])
     assert only(face.find(word), uid).actors == ["Zoë", "Ann Lee"]
+
+
+@shows("remember.answers")
+def test_what_may_answer_a_question_is_noted(writer, shared, word):
+    said = [(f"Where is {word}?", "Ann"), (f"{word} is here", "Bob")]
+    ids = [writer.remember(text, actors=[who], tags=[word], at=MORNING) for text, who in said]
+    store = shared.operator._store
+    with store.reading():
+        keys = [store.episodes.key(uid, None) for uid in ids]
+        turns = store.turns.of(np.array(keys))
+    assert turns.answers.tolist() == [0, keys[0]]
+    assert turns.conversation.tolist() == [keys[0], keys[0]]
 
 
 @shows("remember.time")

@@ -1,0 +1,1 @@
+"""Retrieval measured against judgements: conversations with marked evidence, judged documents."""

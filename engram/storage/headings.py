@@ -1,0 +1,55 @@
+"""Headings: who said something and when, as it is embedded and searched in front of the text.
+
+What is said in a conversation seldom says itself who speaks, or when, and that is what is asked
+for. The words "user" and "assistant" would only make all texts more alike.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from engram.times import DAY, from_micros
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+ASSISTANTS: Final = frozenset({"assistant", "ai", "bot", "model", "agent"})
+"""Actors that are a language model, in lower case."""
+
+_ROLES: Final = ASSISTANTS | {"user", "human", "system", "tool"}
+_MOST_NAMES: Final = 4
+_LONGEST: Final = 100
+"""Characters that the names may have together."""
+_MONTHS: Final = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+
+
+def heading(actors: Iterable[str], occurred_at: int) -> str | None:
+    """Return what stands in front of an episode's text, such as "Ada, Bob (8 May 2023):".
+
+    Args:
+        actors: Who took part; those that are a role, such as "user", are left out.
+        occurred_at: When, in microseconds; the date is that of UTC.
+
+    Returns:
+        The heading; None where nobody has a name, or names are many or long.
+    """
+    names = [name for given in actors if (name := given.strip()) and name.lower() not in _ROLES]
+    if not names or len(names) > _MOST_NAMES or sum(map(len, names)) > _LONGEST:
+        return None
+    return f"{', '.join(names)} ({_date(occurred_at // DAY)}):"
+
+
+def headed(before: str | None, content: str) -> str:
+    """Return a text with its heading, if it has one: what is embedded and searched."""
+    return content if before is None else f"{before} {content}"
+
+
+@lru_cache(maxsize=64)
+def _date(days: int) -> str:
+    """Return the date so many days after 1970-01-01."""
+    day = from_micros(days * DAY)
+    return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
