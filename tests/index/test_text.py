@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,19 +17,10 @@ from storage.test_text import FOUND
 
 from engram import Engram, ObserveInput
 from engram.errors import CorruptStore
-from engram.index import episode_index, ranking
+from engram.index import episode_index
 from engram.storage import EpisodeFilter
-from engram.storage.full_text import _TOKENIZER
 
-pytestmark = pytest.mark.usefixtures("small_segments")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def constants_of_fts5() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ranking, "K1", 1.2)
-        patch.setattr(ranking, "B", 0.75)
-        yield
+pytestmark = pytest.mark.usefixtures("small_segments", "fts5_constants")
 
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -373,17 +363,6 @@ def test_a_damaged_row_is_named_and_not_quoted(memory, monkeypatch):
     assert "secret" not in str(caught.value)
 
 
-def test_the_tokenizer_is_the_one_of_the_table(memory):
-    name, arguments = _TOKENIZER
-    with memory._store.reading():
-        sql = memory._store._connection.execute(
-            "SELECT sql FROM sqlite_master WHERE name = 'episode_fts'"
-        ).get
-    option = sql.split('tokenize = "')[1].split('"')[0]
-    words = [f"'{word}'" if " " in word else word for word in arguments]
-    assert option == " ".join([name, *words])
-
-
 def test_words_in_memory_rank_small_stores_too(memory, monkeypatch):
     asked = []
     search = type(memory._store.text).search
@@ -396,29 +375,6 @@ def test_words_in_memory_rank_small_stores_too(memory, monkeypatch):
     memory.observe("piano")
     memory.recall("piano budget")
     assert (len(asked), segments(memory)) == (0, 1)
-
-
-def test_what_is_not_here_weighs_nothing(memory):
-    ids = memory.observe_many([ObserveInput("piano"), ObserveInput("budget piano")])
-    memory.observe_many([ObserveInput("other words")] * 120)
-    memory.forget(ids[0])
-    with memory._store.reading():
-        words_of(memory, "piano", EpisodeFilter(), 5)
-        weights = memory._index.weigh("pianos of budgets", np.array([999, 2, 1, 3]))
-    assert weights.frequencies.tolist() == [[0, 0], [1, 1], [0, 0], [0, 0]]
-    assert weights.lengths.tolist() == [0, 2, 0, 2]
-    assert (weights.scores() > 0).tolist() == [False, True, False, False]
-    assert weights.rarity.shape == (2,)
-    assert weights.average == 2.0
-
-
-def test_nothing_weighs_nothing(memory):
-    memory.observe("piano")
-    with memory._store.reading():
-        words_of(memory, "piano", EpisodeFilter(), 5)
-        assert memory._index.weigh("", np.array([1])).scores().tolist() == [0.0]
-        none = memory._index.weigh("piano", np.empty(0, np.int64))
-    assert (none.frequencies.shape, none.scores().shape) == ((0, 1), (0,))
 
 
 def test_both_sides_of_a_recall_ask_for_the_filter_once(memory, monkeypatch):

@@ -7,6 +7,7 @@ import sqlite3
 import apsw
 import pytest
 
+from engram.storage.full_text import _TOKENIZER
 from engram.storage.segment import MAX_TERMS, match_expression, query_terms, searchable
 
 FOUND = [
@@ -74,6 +75,17 @@ def test_the_table_serves_other_sqlite_programs(memory, path):
         plain.execute("INSERT INTO episode_fts (episode_fts, rank) VALUES ('integrity-check', 1)")
     finally:
         plain.close()
+
+
+def test_the_tokenizer_is_the_one_of_the_table(memory):
+    name, arguments = _TOKENIZER
+    with memory._store.reading():
+        sql = memory._store._connection.execute(
+            "SELECT sql FROM sqlite_master WHERE name = 'episode_fts'"
+        ).get
+    option = sql.split('tokenize = "')[1].split('"')[0]
+    words = [f"'{word}'" if " " in word else word for word in arguments]
+    assert option == " ".join([name, *words])
 
 
 def test_queries_are_bounded_and_operators_inert():
