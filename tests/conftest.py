@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 from stand_ins import Clock, WordEmbedder
 
 from engram import Engram
+from engram.index import ranking
 
 # Child processes use the installed package, as the tests do, not the sources beside them.
 os.environ["PYTHONSAFEPATH"] = "1"
@@ -65,6 +66,13 @@ def open_memory(path: Path, clock: Clock) -> Iterator[Callable[..., Engram]]:
 @pytest.fixture
 def memory(open_memory: Callable[..., Engram]) -> Engram:
     return open_memory()
+
+
+@pytest.fixture
+def fts5_constants(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rank by words with the constants of FTS5's `bm25()`, to compare with what it gives."""
+    monkeypatch.setattr(ranking, "K1", 1.2)
+    monkeypatch.setattr(ranking, "B", 0.75)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ import pytest
 from stand_ins import WordEmbedder
 
 from engram import SearchResult
+from engram.index.ranking import K1, B
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ class PlainMemory:
         return [(row.id, 1 / (1 + distance)) for distance, _, row in ranked[:k]]
 
     def bm25(self, query: str, row: Row) -> float:
-        """FTS5's bm25() with its own constants, over all rows, agents and filters aside."""
+        """BM25 with the constants of the library, over all rows, agents and filters aside."""
         documents = [Counter(words_of(other.said)) for other in self.rows]
         words = Counter(words_of(row.said))
         average = sum(d.total() for d in documents) / len(documents)
@@ -133,7 +134,7 @@ class PlainMemory:
             idf = math.log((len(documents) - frequency + 0.5) / (frequency + 0.5))
             idf = idf if idf > 0 else 1e-6
             tf = words[term]
-            score += idf * tf * 2.2 / (tf + 1.2 * (1 - 0.75 + 0.75 * words.total() / average))
+            score += idf * tf * (K1 + 1) / (tf + K1 * (1 - B + B * words.total() / average))
         return score
 
     def hybrid(

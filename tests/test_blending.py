@@ -128,6 +128,87 @@ def test_what_is_in_no_conversation_ranks_as_if_there_were_none():
             assert rankings[0] == rankings[1] == rankings[2]
 
 
+WORDS_ALONE = {"vector_weight": 0.0, "fts_weight": 1.0}
+
+
+def talk(memory: Engram, tag: str, *turns: tuple[str, str], at: datetime = START) -> list[str]:
+    """Remember a conversation, a turn a minute."""
+    return memory.observe_many(
+        ObserveInput(text, actors=[actor], tags=[tag], timestamp=at + timedelta(minutes=minute))
+        for minute, (actor, text) in enumerate(turns)
+    )
+
+
+def test_a_turn_is_worth_what_its_conversation_says(memory):
+    talk(memory, "sea", ("Ana", "the ferry is blue"), ("Ana", "many sails"))
+    _, fitting = talk(memory, "kos", ("Ana", "Kos is warm"), ("Ana", "the ferry is long"))
+    best = {
+        share: found(memory, "ferry Kos", 1, **WORDS_ALONE, blending=Blending(conversation=share))
+        for share in (0.0, 1.0)
+    }
+    both = found(memory, "ferry Kos", 2, **WORDS_ALONE, blending=Blending(conversation=1.0))
+    assert fitting in both
+    assert best[0.0] != [fitting]
+
+
+def test_an_answer_is_found_by_the_words_of_its_question(memory):
+    asked, told, after = talk(
+        memory,
+        "pets",
+        ("Ana", "What is the name of your parrot?"),
+        ("Ben", "Kiwi, since Tuesday"),
+        ("Ana", "the parrot, how lovely"),
+    )
+    plain = Blending(answers=0.0)
+    query = "name of parrot"
+    scores = [
+        {hit.episode.id: hit.score for hit in memory.recall(query, 3, blending=blending)}
+        for blending in (plain, Blending())
+    ]
+    assert scores[1][told] > 1.2 * scores[0][told]
+    assert scores[1][after] <= scores[0][after]
+    assert scores[1][asked] == 1.0
+
+
+def test_a_question_that_is_filtered_out_still_speaks_for_its_answer(memory):
+    _, told = talk(memory, "pets", ("Ana", "Which parrot is it?"), ("Ben", "Kiwi"))
+    memory.observe("Kiwi", actors=["Ben"], timestamp=START - timedelta(days=9))
+    hits = memory.recall("parrot Kiwi", actors=["Ben"])
+    assert hits[0].episode.id == told
+    assert hits[1].score < hits[0].score
+    level = memory.recall("parrot Kiwi", actors=["Ben"], blending=Blending(answers=0.0))
+    assert level[0].score - level[1].score < hits[0].score - hits[1].score
+
+
+def test_what_people_told_comes_before_what_an_assistant_repeats(memory):
+    repeated, told = talk(memory, "tea", ("assistant", "green tea"), ("user", "green tea"))
+    assert found(memory, "green tea", 2) == [told, repeated]
+    assert found(memory, "green tea", 2, blending=Blending(assistant=1.0)) == [repeated, told]
+
+
+def test_what_happened_when_the_query_says_comes_first(memory):
+    march, may = (
+        memory.observe("we went to Kos", timestamp=datetime(2025, month, 9, tzinfo=UTC))
+        for month in (3, 5)
+    )
+    undated = Blending(dates=0.0)
+    assert found(memory, "Kos in May 2025", 2) == [may, march]
+    assert found(memory, "Kos in May 2025", 2, blending=undated) == [march, may]
+    # "Last month" is counted from the time that is asked about.
+    asked = {"as_of": datetime(2025, 6, 2, tzinfo=UTC)}
+    assert found(memory, "Kos last month", 2, **asked) == [may, march]
+    assert found(memory, "Kos last month", 2, vector_weight=1.0, fts_weight=0.0) == [march, may]
+
+
+def test_a_fact_that_began_when_the_query_says_comes_first(memory):
+    for month in (3, 5):
+        memory.assert_fact(
+            "Ana", "visited", f"Kos {month}", valid_from=datetime(2025, month, 9, tzinfo=UTC)
+        )
+    (first, *_) = memory.recall_memories("Ana Kos in May 2025", kind="semantic", **WORDS_ALONE)
+    assert first.fact.object == "Kos 5"
+
+
 def test_how_sure_it_is_tells_an_answer_from_a_hopeless_query():
     with Engram(embedder=WordEmbedder(64)) as memory:
         memory.observe("the ferry to Kos leaves at noon")

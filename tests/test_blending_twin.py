@@ -28,7 +28,7 @@ saying = st.tuples(
     st.integers(0, 50),
 )
 shares = st.sampled_from([0.0, 0.3, 1.0])
-blendings = st.builds(Blending, conversation=shares, answers=shares, assistant=shares, dates=shares)
+blendings = st.builds(Blending, conversation=shares, answers=shares, assistant=shares)
 weights = st.sampled_from([(0.5, 0.5), (1.0, 3.0), (9.0, 1.0), (0.0, 1.0)])
 
 
@@ -36,7 +36,6 @@ weights = st.sampled_from([(0.5, 0.5), (1.0, 3.0), (9.0, 1.0), (0.0, 1.0)])
 class Document:
     terms: Counter[str]
     distance: float
-    at: datetime
     conversation: int
     answers: int
     assistant: bool
@@ -87,7 +86,7 @@ class Twin:
         )
 
     def ranked(
-        self, pool: int, sides: tuple[float, float], blending: Blending, month: int | None
+        self, pool: int, sides: tuple[float, float], blending: Blending
     ) -> list[tuple[int, float]]:
         meaning, words = (side / sum(sides) for side in sides)
         documents = self.documents
@@ -125,8 +124,6 @@ class Twin:
             score = meaning * cosine + words * own
             if one.assistant:
                 score *= 1 - strength * (1 - blending.assistant)
-            if month == one.at.month:
-                score *= 1 + strength * blending.dates
             scores.append(score)
         ranked = zip((one.key for one in found), scaled(scores), strict=True)
         return sorted(ranked, key=lambda item: (-item[1], item[0]))
@@ -160,11 +157,10 @@ def test_a_recall_is_what_the_formula_says(made, asked, pool, sides, blending):
             turns = store.turns.of(keys)
         terms = stems([query, *(body(text, actor, at) for text, actor, _, at in made)])
         documents = [
-            Document(found, far[uid], at, *of)
-            for found, uid, (_, _, _, at), *of in zip(
+            Document(found, far[uid], *of)
+            for found, uid, *of in zip(
                 terms[1:],
                 ids,
-                made,
                 turns.conversation.tolist(),
                 turns.answers.tolist(),
                 turns.assistant.tolist(),
@@ -173,7 +169,7 @@ def test_a_recall_is_what_the_formula_says(made, asked, pool, sides, blending):
             )
         ]
         twin = Twin(documents, terms[0])
-        expected = twin.ranked(pool, sides, blending, None)[:pool]
+        expected = twin.ranked(pool, sides, blending)[:pool]
         hits = memory.recall(
             query,
             pool,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from storage.test_text import FOUND
 
-from engram.index import ranking
 from engram.index.ranking import Part, rank, weigh
 from engram.index.words import ARRAYS, WordSegment, WordTail, build, merge
 from engram.storage.full_text import _TOKENIZER, _cut
@@ -28,15 +27,9 @@ WORDS = [
 ]  # fmt: skip
 LONG = ["z" * 32_767, "z" * 32_768, "z" * 40_000, "z" * 32_767 + "é", "z" * 32_766 + "é"]
 
+pytestmark = pytest.mark.usefixtures("fts5_constants")
+
 texts = st.lists(st.sampled_from(WORDS) | st.text(max_size=8), max_size=7).map(" ".join)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def constants_of_fts5() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ranking, "K1", 1.2)
-        patch.setattr(ranking, "B", 0.75)
-        yield
 
 
 @pytest.fixture(scope="module")

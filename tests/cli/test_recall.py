@@ -57,9 +57,7 @@ def test_json_has_the_question_and_the_hits(run, store):
         "agent_id": "ana",
         "cross_agent": False,
     }
-    assert set(hit) == {
-        *("rank", "score", "confidence", "distance", "importance", "episode")
-    }
+    assert set(hit) == {*("rank", "score", "confidence", "distance", "importance", "episode")}
     assert hit["rank"] == 1
     assert hit["score"] == pytest.approx(1 / (1 + hit["distance"]))
     assert hit["episode"]["timestamp"] == "2026-01-01T12:00:00Z"

@@ -18,6 +18,8 @@ from engram.errors import Closed, InvalidArgument, InvalidType, ModelMismatch, M
 from engram.retrieval.fusion import Fusion
 from engram.storage import EpisodeFilter
 
+pytestmark = pytest.mark.usefixtures("fts5_constants")
+
 TYPES = ("decision", "pattern", "bugfix", "context", "antipattern", "insight")
 # Some of them begin as others do.
 WORDS = [f"wo{n}" for n in range(40)]
@@ -296,16 +298,16 @@ def test_exact_words_come_first_and_filters_hold_for_the_others(experiences):
     def words(count: int) -> str:
         return " ".join(f"other{n}" for n in range(count))
 
-    longer = [experiences.store(f"errors {n}", "", "", tags=["t"]).id for n in range(130)]
-    exact = [experiences.store(f"error {words(n)}", "", "").id for n in range(5)]
+    longer = [experiences.store(f"authentic {n}", "", "", tags=["t"]).id for n in range(130)]
+    exact = [experiences.store(f"auth {words(n)}", "", "").id for n in range(5)]
     experiences.search("x")
     experiences._embedder = Failing(OSError())
-    found = ids(experiences.search("error", limit=135))
+    found = ids(experiences.search("auth", limit=135))
     assert (found[:5], set(found[5:])) == (exact, set(longer))
-    assert ids(experiences.search("error", limit=7)) == found[:7]
-    only = ids(experiences.search("error", limit=10, tags=["T"]))
+    assert ids(experiences.search("auth", limit=7)) == found[:7]
+    only = ids(experiences.search("auth", limit=10, tags=["T"]))
     assert (len(only), set(only) <= set(longer)) == (10, True)
-    assert ids(experiences.search("error", tags=["none"])) == []
+    assert ids(experiences.search("auth", tags=["none"])) == []
 
 
 def test_other_searches_know_exact_words_only(experiences, open_memory):

@@ -19,9 +19,9 @@ from engram import Engram, ObserveInput
 from engram.errors import CorruptStore
 from engram.index import episode_index
 from engram.storage import EpisodeFilter
-from engram.storage.full_text import _TOKENIZER
 
-pytestmark = pytest.mark.usefixtures("small_segments")
+pytestmark = pytest.mark.usefixtures("small_segments", "fts5_constants")
+
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 WORDS = [
@@ -44,14 +44,19 @@ def compare(memory: Engram, query: str, allowed: EpisodeFilter, limit: int) -> i
         expected, scores = store.text.search(query, allowed, limit)
         found, ours = words_of(memory, query, allowed, limit)
         same(memory._index.match_beginnings, store.text.search_beginnings, query, allowed, limit)
+        every = {"every_word": True}
+        same(memory._index.match, store.text.search, query, allowed, limit, **every)
+        shuffled = np.random.default_rng(limit).permutation(len(found))
+        weights = memory._index.weigh(query, found[shuffled])
+        assert weights.scores().tobytes() == ours[shuffled].tobytes()
     assert found.tolist() == expected.tolist()
     np.testing.assert_allclose(ours, scores, rtol=1e-9, atol=0.0)
     assert (found.dtype, ours.dtype) == (expected.dtype, scores.dtype)
     return len(found)
 
 
-def same(ours, theirs, *asked: object) -> None:
-    (found, scores), (expected, wanted) = ours(*asked), theirs(*asked)
+def same(ours, theirs, *asked: object, **how: object) -> None:
+    (found, scores), (expected, wanted) = ours(*asked, **how), theirs(*asked, **how)
     assert found.tolist() == expected.tolist()
     np.testing.assert_allclose(scores, wanted, rtol=1e-9, atol=0.0)
 
@@ -358,18 +363,7 @@ def test_a_damaged_row_is_named_and_not_quoted(memory, monkeypatch):
     assert "secret" not in str(caught.value)
 
 
-def test_the_tokenizer_is_the_one_of_the_table(memory):
-    name, arguments = _TOKENIZER
-    with memory._store.reading():
-        sql = memory._store._connection.execute(
-            "SELECT sql FROM sqlite_master WHERE name = 'episode_fts'"
-        ).get
-    option = sql.split('tokenize = "')[1].split('"')[0]
-    words = [f"'{word}'" if " " in word else word for word in arguments]
-    assert option == " ".join([name, *words])
-
-
-def test_small_stores_are_left_to_fts5(memory, monkeypatch):
+def test_words_in_memory_rank_small_stores_too(memory, monkeypatch):
     asked = []
     search = type(memory._store.text).search
     monkeypatch.setattr(
@@ -377,10 +371,10 @@ def test_small_stores_are_left_to_fts5(memory, monkeypatch):
     )
     memory.observe_many(ObserveInput("piano budget") for _ in range(96))
     memory.recall("piano budget")
-    assert (len(asked), segments(memory)) == (1, 0)
+    assert (len(asked), segments(memory)) == (0, 0)
     memory.observe("piano")
     memory.recall("piano budget")
-    assert (len(asked), segments(memory)) == (1, 1)
+    assert (len(asked), segments(memory)) == (0, 1)
 
 
 def test_both_sides_of_a_recall_ask_for_the_filter_once(memory, monkeypatch):

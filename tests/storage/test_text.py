@@ -7,7 +7,8 @@ import sqlite3
 import apsw
 import pytest
 
-from engram.storage.segment import MAX_TERMS, match_expression, searchable
+from engram.storage.full_text import _TOKENIZER
+from engram.storage.segment import MAX_TERMS, match_expression, query_terms, searchable
 
 FOUND = [
     ("Café naïve STRASSE", ["cafe", "CAFÉ", "cafe\u0301", "naive", "straße"]),
@@ -46,7 +47,7 @@ def test_a_word_finds_its_text(memory, text, query):
         ("東京", "京東"),
         ("on the call", "on-call"),
         ("かき", "がき"),
-        ("cat", "cats"),
+        ("universe", "unicorn"),
     ],
 )
 def test_what_is_another_word_is_not_found(memory, text, query):
@@ -76,13 +77,24 @@ def test_the_table_serves_other_sqlite_programs(memory, path):
         plain.close()
 
 
+def test_the_tokenizer_is_the_one_of_the_table(memory):
+    name, arguments = _TOKENIZER
+    with memory._store.reading():
+        sql = memory._store._connection.execute(
+            "SELECT sql FROM sqlite_master WHERE name = 'episode_fts'"
+        ).get
+    option = sql.split('tokenize = "')[1].split('"')[0]
+    words = [f"'{word}'" if " " in word else word for word in arguments]
+    assert option == " ".join([name, *words])
+
+
 def test_queries_are_bounded_and_operators_inert():
-    assert match_expression('NEAR(a b) "c" OR ^d*') == (
+    assert match_expression(query_terms('NEAR(a b) "c" OR ^d*')) == (
         '"NEAR(a" OR "b)" OR """c""" OR "OR" OR "^d*"'
     )
-    assert match_expression("a a A") == '"a" OR "A"'
-    assert match_expression(" .,!* \0 ") == ""
-    many = match_expression(" ".join(map(str, range(10_000))))
+    assert match_expression(query_terms("a a A")) == '"a" OR "A"'
+    assert match_expression(query_terms(" .,!* \0 ")) == ""
+    many = match_expression(query_terms(" ".join(map(str, range(10_000)))))
     assert many.count(" OR ") == MAX_TERMS - 1
     apsw.Connection(":memory:").execute(
         "CREATE VIRTUAL TABLE t USING fts5(x); SELECT * FROM t WHERE t MATCH ?", (many,)

@@ -1,0 +1,54 @@
+"""Queries without what says nothing of what they are about."""
+
+from __future__ import annotations
+
+import pytest
+
+from engram.storage import EpisodeFilter
+from engram.storage.segment import query_terms
+from engram.storage.stop_words import STOP_WORDS, without_stop_words
+
+
+@pytest.mark.parametrize(
+    ("query", "left"),
+    [
+        ("What did Ann say about the budget?", "Ann say budget?"),
+        ("What's Ann\u2019s hobby? Is it Ann's?", "Ann hobby?"),
+        ("I don't, won't; can't. We'll: I'VE", "I don't, won't; can't. We'll: I'VE"),
+        ("We'll see, won't we?", "see,"),
+        ("the of", "the of"),
+        ("vitamin D for Don, in May", "vitamin D Don, May"),
+        ("what is on-call", "on-call"),
+        ("o'clock rock'n'roll d'accord", "o'clock rock'n'roll d'accord"),
+        ("東京 の the タワー", "東京 の タワ ワー"),
+        ("_the_ (the) THE", "_the_"),
+        ("", ""),
+    ],
+)
+def test_what_is_left_of_a_query(query: str, left: str) -> None:
+    assert " ".join(without_stop_words(query_terms(query))) == left
+
+
+def test_stop_words_are_small_english_words() -> None:
+    assert all(word.isascii() and word.isalpha() and word.islower() for word in STOP_WORDS)
+    assert {"not", "what", "the", "don", "t"} <= STOP_WORDS
+    assert not {"may", "say", "new", "time"} & STOP_WORDS
+
+
+def test_a_recall_asks_for_content(memory) -> None:
+    ids = [
+        memory.observe(text)
+        for text in ("what is it that the", "paintings by Ann", "a painter's brush")
+    ]
+
+    def found(query: str) -> set[str]:
+        memory.recall(query)
+        with memory._store.reading():
+            keys, _ = memory._index.match(query, EpisodeFilter(), 9)
+            theirs, _ = memory._store.text.search(query, EpisodeFilter(), 9)
+        assert set(keys.tolist()) == set(theirs.tolist())
+        return {ids[key - 1] for key in keys.tolist()}
+
+    assert found("What is that painting?") == {ids[1]}
+    assert found("what is that") == {ids[0]}
+    assert found("the painters paint brushes") == {ids[1], ids[2]}
