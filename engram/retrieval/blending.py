@@ -39,9 +39,9 @@ class Blending:
     """
 
     method: str = "complete"
-    conversation: float = 0.5
-    answers: float = 0.7
-    assistant: float = 0.8
+    conversation: float = 0.4
+    answers: float = 1.0
+    assistant: float = 0.7
     dates: float = 0.2
     feedback: float = 0.0
     diversity: float = 0.0

@@ -14,9 +14,9 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_BIAS: Final = -5.0
-_SIMILARITY: Final = 8.0
-_COVERAGE: Final = 2.0
+_BIAS: Final = -7.0
+_SIMILARITY: Final = 13.0
+_COVERAGE: Final = 7.0
 
 
 def confidence(
