@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from datetime import UTC, datetime, timedelta
+from unittest.mock import patch
 
 import numpy as np
 from plain_twin import stored
 from stand_ins import WordEmbedder
 
 from engram import Engram, ObserveInput
+from engram.index import ranking
 from engram.storage import EpisodeFilter
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
@@ -64,7 +66,8 @@ def assert_true(memory: Engram, k: int = 40) -> None:
         found = [hit.episode.id for hit in memory.recall(query, k, mode="cosine", accuracy="exact")]
         with store.reading():
             index = memory._current_index()
-            ours = index.match(query, EpisodeFilter(), k)
+            with patch.multiple(ranking, K1=1.2, B=0.75):
+                ours = index.match(query, EpisodeFilter(), k)
             theirs = store.text.search(query, EpisodeFilter(), k)
             batches = list(store.embeddings.between(1, 2**62, store.model()))
             keys = np.concatenate([batch.episodes for batch in batches])

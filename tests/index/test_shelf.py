@@ -15,7 +15,7 @@ from engram import Engram
 from engram.errors import ModelMismatch
 from engram.index import EpisodeIndex
 
-pytestmark = pytest.mark.usefixtures("small_segments", "fts5_constants")
+pytestmark = pytest.mark.usefixtures("small_segments")
 
 
 # What is there, and for whom.
