@@ -16,7 +16,6 @@ from engram.index import segment as segments
 from engram.index.graphs import Graphs
 from engram.index.late import completed, without_vectors
 from engram.index.mapped import Damaged
-from engram.index.phrases import PhraseRows
 from engram.index.selection import LabelRows, Selection, Selector
 from engram.index.tail import Tail
 from engram.storage import Traces
@@ -74,7 +73,6 @@ class EpisodeIndex:
         self.segments: list[Segment] = []
         self.tail = Tail(0, self.model.dim)
         self._labels = LabelRows()
-        self.phrases = PhraseRows()
         self._selections: dict[EpisodeFilter, list[Selection]] = {}
         self._hidden = np.empty(0, dtype=np.int64)
         self._hidden_to = 0
@@ -251,7 +249,6 @@ class EpisodeIndex:
     def _parts_changed(self) -> None:
         """Let go of what is kept for parts that are gone."""
         self._labels.keep_only(set(self.parts))
-        self.phrases.keep_only(set(self.parts))
         self._selections.clear()
 
     def put(self, old: Sequence[Segment], new: Segment | None) -> bool:

@@ -13,7 +13,6 @@ import numpy as np
 
 from engram.index import segment as segments
 from engram.index.late import completed, without_vectors
-from engram.index.phrases import PhraseRows
 from engram.index.selection import Selection, rows_of, settled
 from engram.index.tail import Tail
 from engram.storage import ColumnBatch, VectorBatch, origins
@@ -82,7 +81,6 @@ class FactIndex:
         self._columns = self.store.fact_search.columns(0, 0)
         self._sources = self.store.fact_search.sources(0, 0)
         self._chosen: dict[FactFilter, ChosenFacts] = {}
-        self.phrases = PhraseRows()
         self.segments: list[Segment] = []
         self.tail = Tail(0, self._dim)
 
@@ -177,7 +175,6 @@ class FactIndex:
             rows = slice(begin, begin + _SEGMENT_ROWS)
             self.segments.append(self._segment(rows))
         self.tail = Tail(int(keys[-1]), self._dim)
-        self.phrases.keep_only(set(self.parts))
 
     def _batch(self, rows: slice) -> ColumnBatch:
         columns = self._columns
@@ -283,5 +280,4 @@ class FactIndex:
                 part.embed(found)
             else:
                 self.segments[place] = completed(part, found)
-        self.phrases.keep_only(set(self.parts))
         self._chosen.clear()

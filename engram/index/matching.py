@@ -10,7 +10,6 @@ import numpy as np
 from engram.index.fact_index import FACT
 from engram.index.ranking import Part, rank
 from engram.index.ranking import weigh as weigh_rows
-from engram.storage import Phrase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from engram.index.selection import Selection
     from engram.index.tail import Tail
     from engram.index.words import Occurrences
-    from engram.storage import EpisodeFilter, FullText
+    from engram.storage import EpisodeFilter
 
     Ranking = tuple[NDArray[np.int64], NDArray[np.float64]]
     """Keys and scores, best first, as `TextIndex.search` returns them."""
@@ -42,13 +41,12 @@ def match_beginnings(
     index: EpisodeIndex, query: str, allowed: EpisodeFilter, limit: int
 ) -> Ranking:
     """Return the best matches of its beginnings; see `EpisodeIndex.match_beginnings`."""
-    text = index.store.text
-    beginnings = text.beginnings_of(query)
+    beginnings = list(index.text.beginnings_of(query))
 
     def occurrences(part: Segment | Tail) -> dict[int, Occurrences]:
         return {at: part.words.completions(one) for at, one in enumerate(beginnings)}
 
-    parts = _parts(index, text, index.select(allowed), occurrences)
+    parts = _parts(index, index.select(allowed), occurrences)
     return _keyed(index, parts, [part.keys for part in index.parts], beginnings, limit)
 
 
@@ -119,24 +117,17 @@ def _asked(
     every_word: bool = False,
 ) -> tuple[list[str], list[Part]]:
     """Return the terms of a query, and the parts of an index to be ranked by them."""
-    text = source.text
-    terms = text.terms_of(query, every_word=every_word)
-    phrases = {at: term for at, term in enumerate(terms) if isinstance(term, Phrase)}
-    names = [term.text if isinstance(term, Phrase) else term for term in terms]
-
-    def occurrences(part: Segment | Tail) -> dict[int, Occurrences]:
-        return {at: source.phrases.of(text, part, phrase) for at, phrase in phrases.items()}
-
-    return names, _parts(source, text, selections, occurrences)
+    terms = source.text.words_of(query, every_word=every_word)
+    return list(terms), _parts(source, selections)
 
 
 def _parts(
     source: EpisodeIndex | FactIndex,
-    text: FullText,
     selections: Sequence[Selection] | None,
-    occurrences: Callable[[Segment | Tail], Mapping[int, Occurrences]],
+    occurrences: Callable[[Segment | Tail], Mapping[int, Occurrences]] | None = None,
 ) -> list[Part]:
     """Return the parts of an index to be ranked; None selects all rows that are there."""
+    text = source.text
     source.tail.read_words(text.bodies, text.tokenizer())
     chosen = repeat(None) if selections is None else selections
     return [
@@ -146,7 +137,7 @@ def _parts(
             allowed=None if one is None else one.mask if one.rows is None else one.rows,
             documents=part.documents,
             tokens=part.tokens,
-            occurrences=occurrences(part),
+            occurrences={} if occurrences is None else occurrences(part),
         )
         for part, one in zip(source.parts, chosen, strict=selections is not None)
     ]

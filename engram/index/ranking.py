@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 K1: Final = 1.2
 B: Final = 0.5
 """How much further occurrences of a word, and a text's length, count in BM25. k1 is SQLite's own;
-a length counts less than in SQLite, 0.75: on conversations that found more, on documents no less."""
+a length counts less than SQLite's 0.75: on conversations that found more, on documents as much."""
 
 _LEAST_RARITY: Final = 1e-6
 """Of a word that more than half of the texts have, as in FTS5."""
@@ -38,8 +38,8 @@ class Part:
         live: bool[n], False where an episode was erased; None where none was.
         allowed: The rows that may be found, if they are live: bool[n], or uint32[m], ascending;
             None for all. A list costs time in its length, a mask in that of the postings.
-        occurrences: For the places of a query's terms that are no single ones but phrases or
-            beginnings, the rows that have each, uint32[m], ascending, and how often, int64[m].
+        occurrences: For the places of a query's terms that are beginnings, the rows that have
+            each, uint32[m], ascending, and how often, int64[m].
     """
 
     words: WordSegment | WordTail
@@ -89,8 +89,8 @@ def rank(
 
     Args:
         parts: The whole index: how rare a term is, and how long a row, shows over all parts.
-        terms: Of the query, in its order; a repeated one counts again. In the place of a phrase
-            stands anything: `Part.occurrences` says where it is.
+        terms: Of the query, in its order; a repeated one counts again. Where beginnings are is
+            said by `Part.occurrences`.
         k: How many rows at most; at least 1.
 
     Returns:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engram.retrieval.complete import scaled
-from engram.storage.segment import query_terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,7 +33,7 @@ def second_look(
     """
     order = np.lexsort((keys, -scores))
     best = source.bodies(keys[order[:_BEST]])
-    found = further_words(best, source.query.text, source.tokenizer())
+    found = further_words(best, source.query.text, source.words_of)
     words = source.weigh(keys, " ".join(found))
     telling = telling_terms(words.frequencies[order[:_BEST]], words.rarity)
     return scaled(
@@ -45,16 +44,21 @@ def second_look(
 
 
 def further_words(
-    texts: Sequence[str], query: str, tokenize: Callable[[bytes], list[str]]
+    texts: Sequence[str], query: str, words_of: Callable[[str], dict[str, str]]
 ) -> list[str]:
-    """Return words of texts that a query has in no form, each in the first form found."""
-    asked = {term for word in query_terms(query) for term in tokenize(word.encode())}
+    """Return words of texts that a query has in no form, each in the first form found.
+
+    Args:
+        texts: Where to look.
+        query: What was asked.
+        words_of: Returns the words of a text as it is searched, by their stems.
+    """
+    asked = words_of(query)
     found: dict[str, str] = {}
     for text in texts:
-        for word in query_terms(text):
-            terms = tokenize(word.encode())
-            if len(terms) == 1 and terms[0] not in asked:
-                found.setdefault(terms[0], word)
+        for stem, word in words_of(text).items():
+            if stem not in asked:
+                found.setdefault(stem, word)
     return list(found.values())
 
 

@@ -53,8 +53,8 @@ class Source(Protocol):
     def bodies(self, keys: NDArray[np.int64]) -> list[str]:
         """Return the texts of some as they are searched."""
 
-    def tokenizer(self) -> Callable[[bytes], list[str]]:
-        """Return what splits a text in UTF-8 into the words that are searched."""
+    def words_of(self, text: str) -> dict[str, str]:
+        """Return the words that a text is searched for, by their stems."""
 
     def vectors(self, keys: NDArray[np.int64]) -> Chunks:
         """Return the vectors of the chunks of some."""

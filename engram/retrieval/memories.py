@@ -36,8 +36,6 @@ from engram.storage import TurnColumns
 from engram.tracing import stage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from engram.index import Adjacency, EpisodeIndex, FactIndex, WordWeights
@@ -154,9 +152,9 @@ class _Search:
             for key in keys.tolist()
         ]
 
-    def tokenizer(self) -> Callable[[bytes], list[str]]:
-        """Return what splits a text in UTF-8 into the words that are searched."""
-        return self.facts.store.fact_text.tokenizer()
+    def words_of(self, text: str) -> dict[str, str]:
+        """Return the words that a text is searched for, by their stems."""
+        return self.facts.store.fact_text.words_of(text)
 
     def vectors(self, keys: NDArray[np.int64]) -> Chunks:
         """Return the vectors of the chunks of some."""

@@ -118,8 +118,8 @@ class _Episodes:
     def bodies(self, keys: NDArray[np.int64]) -> list[str]:
         return [self._store.text.body(key) for key in keys.tolist()]
 
-    def tokenizer(self) -> Callable[[bytes], list[str]]:
-        return self._store.text.tokenizer()
+    def words_of(self, text: str) -> dict[str, str]:
+        return self._store.text.words_of(text)
 
     def vectors(self, keys: NDArray[np.int64]) -> Chunks:
         return true_vectors(self._index, keys)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from engram.storage.feedback import RoutedSearch
     from engram.storage.filters import EpisodeFilter, FactFilter
     from engram.storage.folding import folded
-    from engram.storage.full_text import FullText, Phrase
+    from engram.storage.full_text import FullText
     from engram.storage.graph import Edges
     from engram.storage.headings import heading
     from engram.storage.items import NewItem, StoredItem
@@ -59,7 +59,6 @@ __all__ = [
     "NewItem",
     "Origin",
     "Outline",
-    "Phrase",
     "Record",
     "RecordReader",
     "RecordWriter",
@@ -121,7 +120,6 @@ _LAZY = {
     "Store": "engram.storage.store",
     "Traces": "engram.storage.strength",
     "TurnColumns": "engram.storage.turns",
-    "Phrase": "engram.storage.full_text",
 }
 
 

@@ -36,7 +36,7 @@ from engram.storage.encryption import (
 )
 from engram.storage.errors import named_errors
 from engram.storage.files import refuse_what_is_no_file, refuse_what_is_not_there, replacing
-from engram.storage.functions import add_functions, occurrences, terms
+from engram.storage.functions import add_functions, terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -126,7 +126,6 @@ class Connection:
         name = os.fsencode(self.path).decode(errors="surrogateescape")
         self._connection = apsw.Connection(name, flags=flags)
         self._idle: list[apsw.Cursor] = []
-        self._counts = False
         try:
             self._connection.set_busy_timeout(int(self._busy_timeout * 1000))
             # SQLite cannot encrypt a store that has no file.
@@ -189,15 +188,6 @@ class Connection:
     def tokenizer(self, name: str, arguments: list[str]) -> Callable[[bytes], list[str]]:
         """Return one of FTS5's tokenizers, from UTF-8 to terms; for the caller's transaction."""
         return partial(terms, self._connection.fts5_tokenizer(name, arguments))
-
-    def count_occurrences(self) -> None:
-        """Let full-text searches use `occurrences(table)`: how often a row has what was sought.
-
-        Not done at opening: it would read the file before its key was tried.
-        """
-        if not self._counts:
-            self._connection.register_fts5_function("occurrences", occurrences)
-            self._counts = True
 
     @property
     def moment(self) -> tuple[int, int]:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-from itertools import islice
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
-
-import numpy as np
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Final, Literal
 
 from engram.errors import CorruptStore
-from engram.storage.segment import query_terms, quoted
+from engram.storage.segment import MAX_TERMS, query_terms
 from engram.storage.stop_words import without_stop_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
 
     from engram.storage.connection import Connection
 
@@ -38,12 +34,6 @@ _TOKENIZER: Final = (
 
 _LONGEST_TERM = 32_768
 """Bytes; FTS5 cuts longer terms off there."""
-
-
-class Phrase(NamedTuple):
-    """A word of a query that is several to the full-text table: they must follow each other."""
-
-    text: str
 
 
 class FullText:
@@ -113,60 +103,39 @@ class FullText:
         """Return a searchable text by its key; one that is gone is empty."""
         return b"".join(self.bodies(key, key)).decode(errors="replace")
 
-    def terms_of(self, query: str, *, every_word: bool = False) -> list[str | Phrase]:
-        """Return the terms of a query as documents have them, repeats included.
+    def words_of(self, query: str, *, every_word: bool = False) -> dict[str, str]:
+        """Return the words that a query is searched for, by their stems, in its order.
+
+        Words of one stem are one, the first. What has punctuation inside is several words.
 
         Args:
             query: Any text.
-            every_word: Whether stop words are among them.
-        """
-        tokenize = self.tokenizer()
-        terms: list[str | Phrase] = []
-        for term in words_of(query, every_word=every_word):
-            found = tokenize(term.encode())
-            if len(found) == 1:
-                terms += found
-            elif found:
-                terms.append(Phrase(term))
-        return terms
-
-    def beginnings_of(self, query: str) -> list[str]:
-        """Return what terms may begin with that a query asks for: the stems of its words.
-
-        These have at least `SHORTEST_BEGINNING` characters and are at most `MAX_BEGINNINGS`, the
-        first ones, without repeats. "authors" finds what begins with "author".
-        """
-        return list(self._beginnings(query))
-
-    def _beginnings(self, query: str) -> dict[str, str]:
-        """Return the words of a query by their stems; the table stems what it is asked for."""
-        inner, *options = _TOKENIZER[1]
-        surface, stems = self._connection.tokenizer(inner, options), self.tokenizer()
-        found: dict[str, str] = {}
-        for term in map(str.encode, query_terms(query)):
-            for word, stem in zip(surface(term), stems(term), strict=True):
-                if len(stem) >= SHORTEST_BEGINNING:
-                    found.setdefault(stem, word)
-        return dict(islice(found.items(), MAX_BEGINNINGS))
-
-    def phrase(
-        self, phrase: Phrase, first: int, last: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return where a phrase is among the texts `first` to `last`, both included.
-
-        Costs time in the occurrences of its words.
+            every_word: Whether stop words are among them; they are where there are no others.
 
         Returns:
-            Keys, int64[n], ascending, and how often each has it, int64[n].
+            At most `MAX_TERMS`, in the spelling the table folds them to before it stems them.
         """
-        self._connection.count_occurrences()
-        rows = self._connection.execute(
-            f"SELECT rowid, occurrences({self._table}) FROM {self._table}"  # noqa: S608
-            f" WHERE {self._table} MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid",
-            (quoted(phrase.text), first, last),
-        ).fetchall()
-        keys, counts = np.array(rows, dtype=np.int64).reshape(-1, 2).T
-        return keys, counts
+        inner, *options = _TOKENIZER[1]
+        surface = self._connection.tokenizer(inner, options)
+        # A single accent is a word without a character.
+        said = [list(filter(None, surface(term.encode()))) for term in query_terms(query)]
+        words = [] if every_word else without_stop_words(said)
+        words = words or list(chain.from_iterable(said))
+        stems = self.tokenizer()(" ".join(words).encode())
+        found: dict[str, str] = {}
+        for stem, word in zip(stems, words, strict=True):
+            found.setdefault(stem, word)
+        return dict(islice(found.items(), MAX_TERMS))
+
+    def beginnings_of(self, query: str) -> dict[str, str]:
+        """Return the words of a query that longer ones may begin with, by their stems.
+
+        "authors" finds what begins with "author". The stems have at least `SHORTEST_BEGINNING`
+        characters, and there are at most `MAX_BEGINNINGS`, the first ones.
+        """
+        words = self.words_of(query, every_word=True)
+        long = ((stem, word) for stem, word in words.items() if len(stem) >= SHORTEST_BEGINNING)
+        return dict(islice(long, MAX_BEGINNINGS))
 
     def tokenizer(self) -> Callable[[bytes], list[str]]:
         """Return what splits a text into the table's terms; for the caller's transaction."""
@@ -205,12 +174,6 @@ class FullText:
             f"INSERT INTO {self._table} ({self._table}) VALUES (?)",  # noqa: S608
             (name,),
         )
-
-
-def words_of(query: str, *, every_word: bool) -> list[str]:
-    """Return the distinct words of a query in their order, without stop words if so wanted."""
-    words = query_terms(query)
-    return words if every_word else without_stop_words(words)
 
 
 def _cut(term: str) -> str:

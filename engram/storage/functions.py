@@ -1,4 +1,4 @@
-"""What SQL calls in Python: functions, an aggregate, and what full-text searches count."""
+"""What SQL calls in Python: functions, an aggregate; and what its tokenizers make of texts."""
 
 from __future__ import annotations
 
@@ -45,11 +45,6 @@ def _stored_id(*values: Any) -> bytes | str | None:
     """Return the stored form of the public id SQL passes; None where that is no text."""
     [uid] = values
     return uids.to_stored(uid) if isinstance(uid, str) else None
-
-
-def occurrences(api: apsw.FTS5ExtensionApi, *_: Any) -> int:
-    """Return how often the row of a full-text search has what was searched for."""
-    return api.inst_count
 
 
 def terms(tokenize: apsw.FTS5Tokenizer, utf8: bytes) -> list[str]:

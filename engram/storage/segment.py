@@ -19,10 +19,6 @@ import re
 import unicodedata
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 MAX_TERMS = 256
 """Distinct terms of a query that are searched for; further ones are left out."""
@@ -166,15 +162,6 @@ def word_spans(text: str) -> list[tuple[int, int]]:
     is about its length in Chinese and Japanese.
     """
     return [found.span() for found in _word().finditer(text)]
-
-
-def match_expression(terms: Iterable[str]) -> str:
-    """Return the FTS5 expression that finds any of some terms of a query, "" for none.
-
-    Operators in the query are inert: each term is quoted. A word with punctuation inside is a
-    phrase ("on-call").
-    """
-    return " OR ".join(map(quoted, terms))
 
 
 def match_every_term(query: str) -> str:

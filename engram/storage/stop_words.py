@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 
 def _words(text: str) -> frozenset[str]:
@@ -34,35 +34,24 @@ _ENDINGS: Final = _words("d ll m re s t ve")
 STOP_WORDS: Final = _WORDS | _STUMPS | _ENDINGS
 """In small letters, with the pieces that contractions are split into."""
 
-_WORD: Final = re.compile(r"\W*(?P<word>[^\W_]+)(?:['\u2019](?P<ending>[^\W_]+))?\W*")
 
-
-def without_stop_words(terms: Iterable[str]) -> list[str]:
-    """Return the terms of a query that say what it is about, or all where none does.
+def without_stop_words(terms: Iterable[Sequence[str]]) -> list[str]:
+    """Return the words of a query that say what it is about, in their order.
 
     A possessive is asked for as its owner: texts that name "Ann" answer what is asked of "Ann's".
     "not" goes as well: a ranking by words cannot tell what is denied.
 
     Args:
-        terms: Distinct words as they stand in the query, with the punctuation around them.
-
-    Returns:
-        Distinct terms in their order.
+        terms: What white space sets apart in the query, each split into its words in small letters.
     """
-    given = list(terms)
-    kept = dict.fromkeys(filter(None, map(_told, given)))
-    return list(kept) or given
+    return [word for term in terms for word in term if word not in _stop_words_in(term)]
 
 
-def _told(term: str) -> str:
-    """Return what a term asks for, "" for a stop word."""
-    found = _WORD.fullmatch(term)
-    if found is None:
-        return term
-    word, ending = found["word"].casefold(), (found["ending"] or "").casefold()
-    if not ending:
-        return "" if word in _WORDS else term
-    if ending in _ENDINGS and word in STOP_WORDS:
-        return ""
-    # "can't" is "can" and "t"; of other contractions only the possessive is common.
-    return found["word"] if ending == "s" else term
+def _stop_words_in(term: Sequence[str]) -> frozenset[str]:
+    """Return which words are stop words in a term.
+
+    By itself "Don" is a name and "D" a vitamin; and in "on-call" both words say something.
+    """
+    if len(term) == 1:
+        return _WORDS
+    return STOP_WORDS if term[-1] in _ENDINGS else frozenset()

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engram.storage.full_text import FullText, words_of
-from engram.storage.segment import match_expression, quoted
+from engram.storage.full_text import FullText
+from engram.storage.segment import quoted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from engram.storage.connection import Connection
@@ -28,7 +30,7 @@ class TextIndex(FullText):
         """Return the best matches by BM25 among the episodes a filter allows.
 
         Args:
-            query: Any text; an episode matches when it has any of its terms.
+            query: Any text; an episode matches when it has any of its words.
             allowed: Applied before the limit.
             limit: How many at most.
             every_word: Whether stop words count as well.
@@ -37,9 +39,8 @@ class TextIndex(FullText):
             Episode keys, int64[n], and scores, float64[n], FTS5's `bm25()` negated so that more is
             better; best first, ties in insertion order. Costs time in the number of matching rows.
         """
-        return self._ranked(
-            match_expression(words_of(query, every_word=every_word)), allowed, limit
-        )
+        words = self.words_of(query, every_word=every_word).values()
+        return self._ranked(map(quoted, words), allowed, limit)
 
     def search_beginnings(
         self, query: str, allowed: EpisodeFilter, limit: int
@@ -48,12 +49,13 @@ class TextIndex(FullText):
 
         All words with one beginning count as one term; see `beginnings_of`.
         """
-        expression = " OR ".join(f"{quoted(one)}*" for one in self._beginnings(query).values())
-        return self._ranked(expression, allowed, limit)
+        words = self.beginnings_of(query).values()
+        return self._ranked((f"{quoted(word)}*" for word in words), allowed, limit)
 
     def _ranked(
-        self, expression: str, allowed: EpisodeFilter, limit: int
+        self, expressions: Iterable[str], allowed: EpisodeFilter, limit: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        expression = " OR ".join(expressions)
         if not expression:
             return np.empty(0, dtype=np.int64), np.empty(0)
         conditions, bindings = allowed.conditions()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 
-import apsw
 import pytest
 
+from engram import ObserveInput
 from engram.storage.full_text import _TOKENIZER
-from engram.storage.segment import MAX_TERMS, match_expression, query_terms, searchable
+from engram.storage.segment import MAX_TERMS, searchable
 
+WORDS_ALONE = {"vector_weight": 0.0, "fts_weight": 1.0}
 FOUND = [
     ("Café naïve STRASSE", ["cafe", "CAFÉ", "cafe\u0301", "naive", "straße"]),
     ("Tiếng Việt", ["tieng", "việt"]),
@@ -35,7 +36,7 @@ FOUND = [
 def test_a_word_finds_its_text(memory, text, query):
     memory.observe("an unrelated remark 12 другое 無関係")
     uid = memory.observe(text)
-    (hit, *_) = memory.recall(query, 1, vector_weight=0.0, fts_weight=1.0)
+    (hit, *_) = memory.recall(query, 1, **WORDS_ALONE)
     assert (hit.episode.id, hit.score) == (uid, 1.0)
     assert hit.episode.content == text
 
@@ -45,14 +46,13 @@ def test_a_word_finds_its_text(memory, text, query):
     [
         ("мой", "мои"),
         ("東京", "京東"),
-        ("on the call", "on-call"),
         ("かき", "がき"),
         ("universe", "unicorn"),
     ],
 )
 def test_what_is_another_word_is_not_found(memory, text, query):
     memory.observe(text)
-    assert memory.recall(query, vector_weight=0.0, fts_weight=1.0) == []
+    assert memory.recall(query, **WORDS_ALONE) == []
 
 
 def test_text_that_needs_nothing_is_its_own_searchable_form():
@@ -88,14 +88,48 @@ def test_the_tokenizer_is_the_one_of_the_table(memory):
     assert option == " ".join([name, *words])
 
 
-def test_queries_are_bounded_and_operators_inert():
-    assert match_expression(query_terms('NEAR(a b) "c" OR ^d*')) == (
-        '"NEAR(a" OR "b)" OR """c""" OR "OR" OR "^d*"'
-    )
-    assert match_expression(query_terms("a a A")) == '"a" OR "A"'
-    assert match_expression(query_terms(" .,!* \0 ")) == ""
-    many = match_expression(query_terms(" ".join(map(str, range(10_000)))))
-    assert many.count(" OR ") == MAX_TERMS - 1
-    apsw.Connection(":memory:").execute(
-        "CREATE VIRTUAL TABLE t USING fts5(x); SELECT * FROM t WHERE t MATCH ?", (many,)
-    )
+def test_operators_in_queries_are_inert(memory):
+    uid = memory.observe("a cat")
+    memory.observe("beside a dog")
+    for query in ("cat NOT a", "NEAR(cat zebra)", '"cat', "^cat*", "cat\0zebra", "body:cat -cat"):
+        assert [hit.episode.id for hit in memory.recall(query, **WORDS_ALONE)] == [uid]
+    assert memory.recall(" .,!* \0 ", **WORDS_ALONE) == []
+
+
+def test_queries_are_bounded(memory):
+    last = MAX_TERMS - 1
+    kept, left_out = memory.observe(f"w{last}x"), memory.observe(f"w{last + 1}x")
+    for between in (" ", "-"):
+        query = between.join(f"w{n}x" for n in range(10_000))
+        assert [hit.episode.id for hit in memory.recall(query, **WORDS_ALONE)] == [kept]
+    assert memory.recall(f"w{last + 1}x", 1, **WORDS_ALONE)[0].episode.id == left_out
+
+
+@pytest.mark.parametrize(
+    ("query", "whole", "part"),
+    [
+        ("on-call", "who is on call", "a call, and what came of it"),
+        ("mmp-9", "MMP-9 was found", "MMP was found"),
+        ("state-of-the-art", "the state of the art", "the state of Ohio"),
+        ("GB/s", "ten GB/s", "ten GB of it"),
+    ],
+)
+def test_words_with_punctuation_inside_are_several(memory, query, whole, part):
+    """A text that has one of them is found, behind one that has all, in whatever order."""
+    parts = memory.observe(part)
+    memory.observe_many([ObserveInput("unrelated remarks") for _ in range(8)])
+    apart = memory.observe(" ".join(reversed(whole.split())))
+    wholes = memory.observe(whole)
+    found = memory.recall(query, **WORDS_ALONE)
+    assert [hit.episode.id for hit in found] == [apart, wholes, parts]
+
+
+def test_words_of_one_stem_count_once(memory):
+    """As many forms of a word as the query has, they say one thing."""
+    memory.observe_many([ObserveInput("unrelated remarks") for _ in range(8)])
+    one, both = memory.observe("paintings, yes"), memory.observe("a piano painted")
+    memory.observe("piano, yes")
+    for query in ("painting piano", "painting paintings painted paint piano"):
+        scores = {hit.episode.id: hit.score for hit in memory.recall(query, **WORDS_ALONE)}
+        assert len(scores) == 3
+        assert scores[one] < scores[both] / 1.5
