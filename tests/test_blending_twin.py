@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from stand_ins import Clock, WordEmbedder
 
 from engram import Blending, Engram, ObserveInput
+from engram.index.ranking import K1, B
 
 START = datetime(2025, 5, 8, tzinfo=UTC)
 WORDS = ["ferry", "ferries", "bees", "hives", "running", "ran", "Kos", "piano", "eggs", "egg"]
-K1, B, CONVERSATION_K1 = 0.9, 0.5, 1.2
+CONVERSATION_K1 = 1.2
 
 saying = st.tuples(
     st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join),

@@ -30,7 +30,7 @@ DROP TABLE episode_fts;
 DROP VIEW episode_text;
 
 CREATE VIEW episode_text (id, body) AS
-SELECT id, coalesce(search_text, concat_ws(' ', heading, content)) FROM episode;
+SELECT id, coalesce(search_text, coalesce(heading || ' ', '') || content) FROM episode;
 
 CREATE VIRTUAL TABLE episode_fts USING fts5 (
     body,
