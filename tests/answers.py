@@ -66,6 +66,7 @@ def assert_true(memory: Engram, k: int = 40) -> None:
         found = [hit.episode.id for hit in memory.recall(query, k, mode="cosine", accuracy="exact")]
         with store.reading():
             index = memory._current_index()
+            index.refresh()
             with patch.multiple(ranking, K1=1.2, B=0.75):
                 ours = index.match(query, EpisodeFilter(), k)
             theirs = store.text.search(query, EpisodeFilter(), k)

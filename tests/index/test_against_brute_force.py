@@ -16,7 +16,7 @@ from engram.embedding import embed_documents
 from engram.models import Filters
 from engram.storage import EpisodeFilter
 
-pytestmark = pytest.mark.usefixtures("small_segments")
+pytestmark = pytest.mark.usefixtures("small_segments", "fts5_constants")
 
 WORDS = [*(f"w{n}" for n in range(50)), "do-w1", "it's", "w1.w2.w1", "é-w3"]
 START = datetime(2025, 1, 1, tzinfo=UTC)

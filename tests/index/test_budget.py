@@ -170,9 +170,9 @@ def test_few_matches_are_scanned_whatever_was_asked_for(large):
 
 
 def test_a_certificate_is_no_part_of_a_hit(large):
-    hit = large.recall("w1")[0]
+    hit = large.recall("w1", mode="cosine")[0]
     assert "certificate" not in repr(hit)
-    other = large.recall("w1", accuracy="exact")[0]
+    other = large.recall("w1", mode="cosine", accuracy="exact")[0]
     assert hit == other
     assert hit.certificate != other.certificate
 

@@ -22,7 +22,7 @@ from engram.experience import ExperienceMemory
 from engram.index import EpisodeIndex, distance_bounds, true_distances
 from engram.storage import EpisodeFilter
 
-pytestmark = pytest.mark.usefixtures("small_segments")
+pytestmark = pytest.mark.usefixtures("small_segments", "fts5_constants")
 
 
 class Flaky(WordEmbedder):
