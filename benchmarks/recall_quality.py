@@ -7,8 +7,8 @@ Run from a checkout with an environment that has engram and the extra `bench`:
 FOLDER has the files of `SETS`. Every run is one of `engram-bench`, whose records go into
 `benchmarks/results/recall-quality/` (main runs, packed, no texts in them) or into the folder of
 `--work` (ablations, which are large). From the records come `summary.json`, `latency.json`, which
-alone differs from run to run, the plots and the tables of the page. `--tables` runs nothing and makes
-these anew; `--resume` goes on with what was stopped.
+alone differs from run to run, the plots and the tables of the page. `--tables` runs nothing and
+makes these anew; `--resume` goes on with what was stopped.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ VARIED = (
     *("method=min_max", "method=reciprocal_rank", "conversation=0", "conversation=0.3"),
     *("conversation=0.5", "answers=0", "answers=0.5", "assistant=1", "assistant=0.8"),
     *("assistant=0.5", "dates=0", "dates=0.4", "feedback=0.3", "diversity=0.2"),
-    "rerank=late_interaction",
 )
 ABLATIONS = (*(part for one in VARIED for part in ("--vary", one)), "--weights", "0.3,0.4,0.6,0.7")
 OF_DOCUMENTS = (
-    *(part for one in VARIED[:2] for part in ("--vary", one)),
-    *("--vary", "feedback=0.3", "--vary", "diversity=0.2", "--vary", "rerank=late_interaction"),
+    *(part for one in (*VARIED[:2], *VARIED[-2:]) for part in ("--vary", one)),
     *("--weights", "0.3,0.4,0.6,0.7"),
 )
+# A model reads twenty texts for each question, which takes a hundred times as long as the rest.
+RERANKED = ("--vary", "rerank=late_interaction", "--sample", "300")
 POOL = ("--candidates", "64")
 BARE = ("--without-speakers", "--vary", "method=min_max")
 
@@ -82,6 +82,7 @@ def _set(command: str, file: str, name: str, ablations: tuple[str, ...], **more:
     users = {f"{name}-user": ("--user-only",)} if more.get("user_only") else {}
     bare = {f"{name}-without-speakers": BARE} if more.get("bare") else {}
     further = {f"{name}-ablations": ablations, f"{name}-64": POOL, **bare}
+    further[f"{name}-rerank"] = RERANKED
     return Set(command, file, {name: (), **users}, further)
 
 
@@ -114,17 +115,23 @@ class Folders:
 
 def run_all(folders: Folders, model: str | None, *, resume: bool) -> None:
     for one in SETS:
-        for name, options in {**one.main, **one.further}.items():
-            given = (*MAIN, *options) if name in one.main else options
-            run(folders, one, name, given, model, resume=resume)
-        for name in one.main:
+        for name, options in one.main.items():
+            run(folders, one, name, (*MAIN, *options), model, resume=resume)
             pack(folders, name)
+        for name, options in one.further.items():
+            run(folders, one, name, options, model, resume=resume)
     for name, (file, reader) in FOREIGN.items():
         run_foreign(folders, name, file, reader, model, resume=resume)
 
 
 def run(
-    folders: Folders, one: Set, name: str, given: tuple[str, ...], model: str | None, *, resume: bool
+    folders: Folders,
+    one: Set,
+    name: str,
+    given: tuple[str, ...],
+    model: str | None,
+    *,
+    resume: bool,
 ) -> None:
     """Run `engram-bench` into the file of records of a name in the work folder."""
     click.echo(name, err=True)
