@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from typing import Any
 
 import click
 import numpy as np
-from recall_quality_page import draw_all, fill
+from recall_quality_page import HEADS, draw_all, fill
 
 from engram.bench.judged import running
 from engram.bench.judged.abstention import auroc
@@ -56,15 +57,12 @@ RERANKED = ("--vary", "rerank=late_interaction", "--sample", "300")
 POOL = ("--candidates", "64")
 BARE = ("--without-speakers", "--vary", "method=min_max")
 
-MEASURES = (
-    *(
-        f"{level}_recall_{reading}@{k}"
-        for level in ("session", "turn")
-        for reading in ("any", "all")
-        for k in (1, 5, 10, 50)
-    ),
-    *("session_ndcg@10", "turn_ndcg@10", "session_mrr", "turn_mrr"),
-    *("ndcg@10", "recall@10", "hit@5", "mrr@10"),
+# What the plots need beside the measures of the tables.
+DRAWN = tuple(
+    f"{level}_recall_{reading}@{k}"
+    for level in ("session", "turn")
+    for reading in ("any", "all")
+    for k in (1, 10, 50)
 )
 
 
@@ -214,7 +212,7 @@ def differences(main: Any, other: Any) -> dict[str, Any]:
         if main is other and label == "hybrid":
             continue
         compared = comparison(main, other, "hybrid", label)["groups"][group]
-        found[label] = {name: compared[name] for name in MEASURES if name in compared}
+        found[label] = {name: compared[name] for name in HEADS if name in compared}
     return found
 
 
@@ -222,16 +220,19 @@ def trimmed(document: Any) -> Any:
     """Return a summary without the measures that the page does not show."""
     if not isinstance(document, dict):
         return document
-    measured = any(name in document for name in MEASURES)
+    of_measures = any(name in document for name in HEADS)
+    drawn = () if any(isinstance(one, list) for one in document.values()) else DRAWN
+    kept = {"n", "n_turn", "interval", *HEADS, *drawn}
     return {
-        name: trimmed(value)
-        for name, value in document.items()
-        if not measured or name in MEASURES or name in ("n", "n_turn", "interval")
+        name: trimmed(value) for name, value in document.items() if not of_measures or name in kept
     }
 
 
 def write_json(file: Path, document: Any) -> None:
-    file.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    text = json.dumps(document, indent=1)
+    # A list of numbers is one line.
+    text = re.sub(r"\[[^][{}\"]*\]", lambda found: " ".join(found[0].split()), text)
+    file.write_text(text + "\n", encoding="utf-8")
 
 
 @click.command()

@@ -75,8 +75,11 @@ def between(bounds: Sequence[float | None]) -> str:
 
 
 def points(one: Figures) -> str:
-    low, high = one["interval"]
-    return f"{100 * one['difference']:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})"
+    # Adding 0 takes the sign from a zero.
+    middle, low, high = (
+        f"{round(100 * value, 1) + 0.0:+.1f}" for value in (one["difference"], *one["interval"])
+    )
+    return f"{middle} ({low} to {high})"
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -129,11 +129,11 @@ class Store:
     ) -> tuple[dict[str, list[Answer]], dict[str, float]]:
         """Return what each variant recalls, best first, and the seconds each took.
 
-        The seconds are those of a store that was asked before and of a question that the model has
-        read: its vector is computed once, and counts for none of them.
+        The seconds are those of a store that was asked before, whose words are in memory, and of a
+        question that the model has read: its vector is computed once, and counts for none of them.
         """
         self._now = question.at or self._last
-        self._memory.recall(question.text, 1, mode="cosine")
+        self._memory.recall(question.text, 1)
         answers: dict[str, list[Answer]] = {}
         seconds: dict[str, float] = {}
         for variant in variants:
