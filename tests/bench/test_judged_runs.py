@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -156,6 +157,80 @@ def test_a_sweep_of_weights(run, tmp_path):
     assert record["grades"] == {"a": 2}
 
 
+def test_changes_of_the_blending_are_ways_of_their_own(run, tmp_path):
+    write(tmp_path / "data.json", official(2))
+    vary = ("--vary", "conversation=0", "--vary", "method=min_max", "--vary", "rerank_top=5")
+    more = ("--candidates", "60", "--records", "kept")
+    assert run(*asked("longmemeval", *vary, *more)).code == 0
+    header, *records = lines("kept")
+    labels = [f"hybrid {change}" for change in vary[1::2]]
+    assert all(set(one["answers"]) == {"hybrid", "text", *labels} for one in records)
+    ways = header["settings"]["variants"]
+    assert {way["candidate_limit"] for way in ways.values()} == {60}
+    changed = [ways[label]["blending"] for label in labels]
+    assert [one["conversation"] for one in changed] == [0, 0.4, 0.4]
+    assert [one["method"] for one in changed] == ["complete", "min_max", "complete"]
+    assert changed[2]["rerank_top"] == 5
+    assert records[0]["answers"]["hybrid"] != records[0]["answers"]["hybrid conversation=0"]
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "named"),
+    [
+        ("weather=1", "invalid_argument", "conversation"),
+        ("conversation", "invalid_type", "conversation"),
+        ("conversation=2", "invalid_argument", "conversation"),
+        ("method=magic", "invalid_argument", "reciprocal_rank"),
+        ("rerank_top=1.5", "invalid_type", "rerank_top"),
+    ],
+)
+def test_a_change_to_nothing_is_refused_before_anything_is_written(
+    run, tmp_path, change, code, named
+):
+    write(tmp_path / "data.json", official(1))
+    more = ("--vary", change, "--records", "kept", "--json")
+    refused = run(*asked("longmemeval", *more))
+    assert (refused.code, refused.error["code"]) == (1, code)
+    assert named in refused.error["message"]
+    assert not Path("kept").exists()
+
+
+def test_turns_without_speakers(run, tmp_path, monkeypatch):
+    given: list[engram.ObserveInput] = []
+    real = engram.Engram.observe_many
+
+    def observe_many(self: engram.Engram, items: list[engram.ObserveInput]) -> list[str]:
+        given.extend(items)
+        return real(self, items)
+
+    monkeypatch.setattr(engram.Engram, "observe_many", observe_many)
+    write(tmp_path / "data.json", [conversation("conv-1")])
+    assert run(*asked("locomo", "--without-speakers", "--records", "kept")).code == 0
+    assert len(given) == 4
+    assert all(not item.actors for item in given)
+    assert lines("kept")[0]["settings"]["without_speakers"]
+
+
+def test_progress_reaches_the_end_of_what_is_left(tmp_path, monkeypatch):
+    shown: list[tuple[int, int]] = []
+
+    @contextmanager
+    def progress_bar(_what: str, total: int):
+        yield lambda done, known: shown.append((done, known))
+        assert shown[-1] == (total, total)
+
+    monkeypatch.setattr(running, "progress_bar", progress_bar)
+    data = longmemeval(read(write(tmp_path / "data.json", official(3))))
+    run_into(tmp_path / "a", data)
+    assert shown == sorted(shown)
+    kept = (tmp_path / "a").read_bytes().splitlines(keepends=True)
+    (tmp_path / "a").write_bytes(b"".join(kept[:2]))
+    shown.clear()
+    run_into(tmp_path / "a", data, resume=True)
+    assert (tmp_path / "a").read_bytes() == b"".join(kept)
+    assert {total for _, total in shown} == {2 * (7 + 1)}
+
+
 @pytest.mark.parametrize(
     "more",
     [
@@ -181,11 +256,11 @@ def test_a_file_of_another_set_is_refused_before_anything_is_written(run, tmp_pa
     assert not Path("kept").exists()
 
 
-def run_into(file: Path, data: DataSet) -> None:
+def run_into(file: Path, data: DataSet, *, resume: bool = False) -> None:
     embedder = resolve("deterministic")
-    ways = running.variants(["hybrid"], [])
+    ways = running.variants(["hybrid"])
     plan = running.Plan("longmemeval", "", data, embedder, ways)
-    running.run(plan, file, resume=False, overwrite=False)
+    running.run(plan, file, resume=resume, overwrite=False)
 
 
 def test_what_asks_cannot_see_what_is_right(tmp_path, monkeypatch):

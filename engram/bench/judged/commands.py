@@ -67,6 +67,9 @@ _GRANULARITY = (
     ),
 )
 _USER_ONLY = (click.option("--user-only", is_flag=True, help="Leave out what the assistant said."),)
+_WITHOUT_SPEAKERS = (
+    click.option("--without-speakers", is_flag=True, help="Do not say who said what."),
+)
 _ASKING = (
     click.option(
         "--modes",
@@ -79,6 +82,17 @@ _ASKING = (
         "--weights",
         type=_Shares(),
         help="Hybrid with these shares of meaning as well, such as 0.3,0.5.",
+    ),
+    click.option(
+        "--vary",
+        metavar="NAME=VALUE",
+        multiple=True,
+        help="Hybrid with this attribute of `engram.Blending` as well; may be given often.",
+    ),
+    click.option(
+        "--candidates",
+        type=click.IntRange(min=1),
+        help="Candidates each side puts forward; by default as many as a recall's.",
     ),
     click.option("--model", metavar="NAME", help="Embedding model; by default a new store's."),
     click.option(
@@ -115,7 +129,7 @@ def _with(*groups: tuple[Any, ...]) -> Callable[[Callable[..., None]], Callable[
 
 
 @click.command()
-@_with(_DATA, _GRANULARITY, _USER_ONLY, _ASKING)
+@_with(_DATA, _GRANULARITY, _USER_ONLY, _WITHOUT_SPEAKERS, _ASKING)
 def longmemeval(**options: Any) -> None:
     """Ask the questions of a LongMemEval file, each of its own haystack.
 
@@ -128,7 +142,7 @@ def longmemeval(**options: Any) -> None:
 
 
 @click.command()
-@_with(_DATA, _GRANULARITY, _ASKING)
+@_with(_DATA, _GRANULARITY, _WITHOUT_SPEAKERS, _ASKING)
 def locomo(**options: Any) -> None:
     """Ask the questions of a LoCoMo file, each of its own conversation."""
     from engram.bench.judged.conversations import locomo as read  # noqa: PLC0415
@@ -175,15 +189,19 @@ def _plan(name: str, read: Callable[[Content], DataSet], options: dict[str, Any]
     from engram import embedding  # noqa: PLC0415 - heavy, see `engram.cli.files`
     from engram.bench.judged import reading, running  # noqa: PLC0415
 
+    ways = running.variants(
+        options["modes"], options["weights"] or [], options["vary"], options["candidates"]
+    )
     content = reading.read(options["data"])
     return running.Plan(
         name,
         content.sha256,
         read(content),
         running.cached(embedding.resolve(options["model"]), options["cache"]),
-        running.variants(options["modes"], options["weights"] or []),
+        ways,
         granularity=options.get("granularity", "turn"),
         user_only=options.get("user_only", False),
+        without_speakers=options.get("without_speakers", False),
         sample=options["sample"],
         seed=options["seed"],
         limit=options["limit"],

@@ -73,7 +73,9 @@ class DataSet:
     labels: dict[str, Labels]
 
 
-def turns_of(haystack: Haystack, *, whole_sessions: bool, user_only: bool) -> list[Turn]:
+def turns_of(
+    haystack: Haystack, *, whole_sessions: bool, user_only: bool, without_speakers: bool = False
+) -> list[Turn]:
     """Return what of a haystack is remembered; texts that are empty are not.
 
     Turns of a session lie a second apart.
@@ -82,6 +84,7 @@ def turns_of(haystack: Haystack, *, whole_sessions: bool, user_only: bool) -> li
         haystack: The haystack.
         whole_sessions: One text for each session instead of one for each turn.
         user_only: Leave out what others than the user said.
+        without_speakers: Nobody is said to have said a turn.
     """
     turns: dict[str, Turn] = {}
     for session in haystack.sessions:
@@ -96,7 +99,8 @@ def turns_of(haystack: Haystack, *, whole_sessions: bool, user_only: bool) -> li
         elif not whole_sessions:
             for at, turn in said:
                 when = None if session.at is None else session.at + timedelta(seconds=at)
-                turns[turn.id] = Turn(turn.id, session.id, turn.speaker, turn.text, when)
+                speaker = "" if without_speakers else turn.speaker
+                turns[turn.id] = Turn(turn.id, session.id, speaker, turn.text, when)
     return list(turns.values())
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from engram import __version__
+from engram import Blending, __version__
 from engram.bench.judged.asking import K, Store, Variant
 from engram.bench.judged.checkpoint import Checkpoint
 from engram.bench.judged.data import sampled, turns_of
@@ -16,9 +17,10 @@ from engram.cli.failures import ExistingFileError
 from engram.cli.progress import progress_bar
 from engram.embedding import OnnxEmbedder
 from engram.embedding.digest import sha256_of
+from engram.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from engram.bench.judged.asking import Answer, Question, Turn
@@ -30,7 +32,7 @@ __all__ = ["Plan", "cached", "run", "variants"]
 _SINGLE = {
     "hybrid": Variant("hybrid", "hybrid"),
     "cosine": Variant("cosine", "cosine"),
-    "text": Variant("text", "hybrid", (0.0, 1.0)),
+    "text": Variant("text", "hybrid", {"vector_weight": 0.0, "fts_weight": 1.0}),
     "spreading": Variant("spreading", "spreading"),
 }
 
@@ -47,6 +49,7 @@ class Plan:
         variants: The ways in which each question is asked.
         granularity: "turn" or "session": what one episode is.
         user_only: Leave out what others than the user said.
+        without_speakers: Nobody is said to have said a turn.
         sample: About how many questions to draw; None is all.
         seed: Which.
         limit: Only the first so many of those; None is all.
@@ -59,6 +62,7 @@ class Plan:
     variants: Sequence[Variant]
     granularity: str = "turn"
     user_only: bool = False
+    without_speakers: bool = False
     sample: int | None = None
     seed: int = 0
     limit: int | None = None
@@ -75,10 +79,9 @@ class Plan:
             "settings": {
                 "granularity": self.granularity,
                 "user_only": self.user_only,
+                "without_speakers": self.without_speakers,
                 "k": K,
-                "variants": {
-                    one.label: {"mode": one.mode, "weights": one.weights} for one in self.variants
-                },
+                "variants": {one.label: _described(one) for one in self.variants},
                 "sample": self.sample,
                 "limit": self.limit,
             },
@@ -91,18 +94,58 @@ class Plan:
         }
 
 
-def variants(modes: Sequence[str], weights: Sequence[float]) -> list[Variant]:
+def _described(variant: Variant) -> dict[str, Any]:
+    options = dict(variant.options)
+    if "blending" in options:
+        options["blending"] = asdict(options["blending"])
+    return {"mode": variant.mode, **options}
+
+
+def variants(
+    modes: Sequence[str],
+    weights: Sequence[float] = (),
+    changes: Sequence[str] = (),
+    candidates: int | None = None,
+) -> list[Variant]:
     """Return the ways to ask.
 
     Args:
         modes: "hybrid", "cosine", "text" (words alone) or "spreading".
         weights: Shares of meaning in hybrid mode, 0 to 1, each a way of its own.
+        changes: Attributes of `Blending` in hybrid mode, "name=value", each a way of its own.
+        candidates: How many each side puts forward, in every way; None is as many as by default.
+
+    Raises:
+        InvalidArgument, InvalidType: A change is of no attribute, or to what it cannot be.
     """
     swept = [(share, round(1.0 - share, 6)) for share in weights]
-    return [
+    ways = [
         *(_SINGLE[mode] for mode in dict.fromkeys(modes)),
-        *(Variant(f"hybrid v{v:g}/f{w:g}", "hybrid", (v, w)) for v, w in dict.fromkeys(swept)),
+        *(
+            Variant(f"hybrid v{v:g}/f{w:g}", "hybrid", {"vector_weight": v, "fts_weight": w})
+            for v, w in dict.fromkeys(swept)
+        ),
+        *(
+            Variant(f"hybrid {change}", "hybrid", {"blending": _changed(change)})
+            for change in dict.fromkeys(changes)
+        ),
     ]
+    if candidates is None:
+        return ways
+    return [replace(way, options={**way.options, "candidate_limit": candidates}) for way in ways]
+
+
+def _changed(change: str) -> Blending:
+    """Return the default blending with one attribute changed."""
+    name, _, text = change.partition("=")
+    if name not in (known := [one.name for one in fields(Blending)]):
+        message = f"vary must be NAME=VALUE with one of {', '.join(known)}"
+        raise InvalidArgument(message)
+    value: Any = text
+    for kind in (float, int):
+        with suppress(ValueError):
+            value = kind(text)
+    return Blending(**{name: value})
 
 
 def cached(embedder: Embedder, folder: Path | None) -> Embedder:
@@ -145,36 +188,57 @@ def run(plan: Plan, file: Path, *, resume: bool, overwrite: bool) -> None:
     """
     data = sampled(plan.data, plan.sample, plan.seed, plan.limit)
     ids = [question.id for haystack in data.haystacks for question in haystack.questions]
-    with (
-        closing(Checkpoint(file, plan.header(), resume=resume, overwrite=overwrite)) as checkpoint,
-        progress_bar("Asking", len(ids)) as show,
-    ):
+    with closing(Checkpoint(file, plan.header(), resume=resume, overwrite=overwrite)) as checkpoint:
         done = len(checkpoint.done)
         if checkpoint.done != ids[:done]:
             message = f"{file} has records of other questions"
             raise ExistingFileError(message, "give another --records, or --overwrite")
-        asked = 0
-        for haystack in data.haystacks:
-            left = haystack.questions[max(0, done - asked) :]
-            asked += len(haystack.questions) - len(left)
-            if left:
-                for record, seconds in _asked(plan, haystack, left, data.labels):
+        left = _left(data, done)
+        steps = sum(_turns(one) + len(one.questions) for one in left)
+        with progress_bar("Remembering turns and asking", steps) as show:
+            taken = 0
+            for haystack in left:
+                begun = partial(_show, show, taken, steps)
+                for at, (record, seconds) in enumerate(_asked(plan, haystack, data.labels, begun)):
                     checkpoint.add(record, seconds)
-                    asked += 1
-                    show(asked, len(ids))
+                    begun(_turns(haystack) + at + 1)
+                taken += _turns(haystack) + len(haystack.questions)
+
+
+def _show(show: Callable[[int, int], None], taken: int, steps: int, done: int) -> None:
+    show(taken + done, steps)
+
+
+def _left(data: DataSet, done: int) -> list[Haystack]:
+    """Return haystacks without the first questions, and only those of which some are left."""
+    left: list[Haystack] = []
+    for haystack in data.haystacks:
+        questions = haystack.questions[done:]
+        done = max(0, done - len(haystack.questions))
+        if questions:
+            left.append(replace(haystack, questions=questions))
+    return left
+
+
+def _turns(haystack: Haystack) -> int:
+    return sum(len(session.turns) for session in haystack.sessions)
 
 
 def _asked(
-    plan: Plan, haystack: Haystack, left: Sequence[Question], labels: Mapping[str, Labels]
+    plan: Plan,
+    haystack: Haystack,
+    labels: Mapping[str, Labels],
+    remembered: Callable[[int], None],
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Yield the record of each question that is left, and its times."""
+    """Yield the record of each question of a haystack, and its times."""
     turns = turns_of(
         haystack,
         whole_sessions=plan.granularity == "session",
         user_only=plan.user_only,
+        without_speakers=plan.without_speakers,
     )
-    with closing(Store(turns, plan.embedder)) as store:
-        for at, question in enumerate(left):
+    with closing(Store(turns, plan.embedder, remembered)) as store:
+        for at, question in enumerate(haystack.questions):
             answers, seconds = store.ask(question, plan.variants)
             times = {
                 "question": question.id,
