@@ -39,9 +39,9 @@ _MONTHS = {name[:n]: i for i, name in enumerate(_MONTH_NAMES, 1) for n in (9, 3)
 _NO_NAMES = tuple(name for name in _MONTH_NAMES if len(name) > 6 or name == "july")
 _VERBS = ("may", "march", "mar")
 # What follows where they are verbs, or the name of a walk.
-_NO_DATE_BEFORE = frozenset(
-    ("be", "have", "has", "had", "was", "were", "is", "not", "never", "also", "well", "still")
-    + ("do", "go", "get", "come", "take", "make", "mean", "need", "bring", "see", "on", "past")
+_NO_DATE_BEFORE = (
+    *("be", "have", "has", "had", "was", "were", "is", "not", "never", "also", "well", "still"),
+    *("do", "go", "get", "come", "take", "make", "mean", "need", "bring", "see", "on", "past"),
 )
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
@@ -335,7 +335,8 @@ def _rules() -> tuple[tuple[str, _Reader], ...]:
     mine = "(?=[lopt])" + "".join(rf"(?<!\b{owner} )" for owner in owners)
     year = r"((?:19|20)\d\d)\b"
     in_year = r"(?:,? ?\(?(?:of )?\b((?:19|20)\d\d|(?:last|this) year)\b)?"
-    on = rf"(?:(on|since|until|by|before|after|as of|between|from|(?:{_any(_WEEKDAYS)}),?) (?:the )?)?"
+    before = f"on|since|until|by|before|after|as of|between|from|(?:{_any(_WEEKDAYS)}),?"
+    on = f"(?:({before}) (?:the )?)?"
     day_of = rf"(?:the )?(\d\d?)(?:st|nd|rd|th)?(?: of)? {month}\b\.?"
     day_in = rf"{month}\.? (?:the )?(\d\d?)(?:st|nd|rd|th)?\b"
     to = "(?:and|to|until|till|through)"

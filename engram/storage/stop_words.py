@@ -29,6 +29,8 @@ _STUMPS: Final = _words("""
     wouldn
 """)
 _ENDINGS: Final = _words("d ll m re s t ve")
+# Titles begin with them, names seldom.
+_ARTICLES: Final = _words("a an the")
 
 STOP_WORDS: Final = _WORDS | _STUMPS | _ENDINGS
 """In small letters, with the pieces that contractions are split into."""
@@ -81,7 +83,7 @@ def _stop_words_in(term: Sequence[str], *, named: bool) -> frozenset[str]:
     By itself "Don" is a name and "D" a vitamin; and in "on-call" both words say something.
     """
     if len(term) == 1:
-        return frozenset() if named else _WORDS
+        return _ARTICLES if named else _WORDS
     if term[-1] not in _ENDINGS:
         return frozenset()
     return _ENDINGS if named and term[-1] == "s" else STOP_WORDS
