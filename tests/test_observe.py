@@ -39,7 +39,7 @@ def test_everything_said_comes_back(memory):
     assert (episode.importance_score, episode.summary_of, episode.agent_id) == (1.0, [], None)
 
 
-class Source(str, Enum):
+class Source(str, Enum):  # noqa: UP042 - it shows itself as "Source.USER"
     USER = "user"
 
 
