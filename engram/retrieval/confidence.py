@@ -3,7 +3,8 @@
 A blended score ranks the candidates of one query and says nothing of another query's. This is
 a logistic function of two things that mean the same for every query: how near in meaning the memory
 is, and how many of the query's words it has. Neither depends on another memory, so nothing that
-somebody else writes makes an answer look surer or less sure. `benchmarks/fit_confidence.py` finds its constants.
+somebody else writes makes an answer look surer or less sure. `benchmarks/fit_confidence.py` finds
+its constants.
 """
 
 from __future__ import annotations

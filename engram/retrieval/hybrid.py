@@ -230,7 +230,10 @@ def _coverage(words: WordWeights, count: int) -> NDArray[np.float64]:
     A rare word counts as much as a common one: how rare it is others decide, by what they write.
     """
     frequencies = words.frequencies[:count]
-    return np.count_nonzero(frequencies, axis=1) / max(frequencies.shape[1], 1)
+    shares: NDArray[np.float64] = np.count_nonzero(frequencies, axis=1) / max(
+        frequencies.shape[1], 1
+    )
+    return shares
 
 
 def _certificate(query: Query, count: int, reason: str) -> Certificate:
