@@ -158,9 +158,9 @@ def test_a_floor_takes_no_place_from_what_is_above_it(query, k, floor, seed):
 
 
 @settings(max_examples=15)
-@given(st.integers(2, 13), st.integers(1, 20), st.randoms(use_true_random=False))
-def test_equal_memories_have_equal_scores_and_stand_in_insertion_order(count, asked, chance):
-    words = [f"word{number}" for number in range(20)]
+@given(st.integers(5, 40), st.integers(1, 60), st.integers(0, 2**32 - 1))
+def test_equal_memories_have_equal_scores_and_stand_in_insertion_order(count, asked, seed):
+    chance, words = random.Random(seed), [f"word{number}" for number in range(60)]
     text = " ".join(word for word in words[:asked] for _ in range(chance.randrange(1, 4)))
     with store() as memory:
         memory.observe_many(

@@ -185,9 +185,8 @@ class EpisodeMemory(Forgetting, Reranking):
 
         Args:
             query: Any text; its words are matched literally, no operator has a meaning. Of a long
-                one the first 10,000 characters count, for its meaning, its words and its dates; of
-                its meaning as much of them as the model's window holds, and the first 256 distinct
-                words.
+                one the first 10,000 characters count for its meaning and its dates, and the first
+                256 distinct words. Of a blank one results have the confidence 0.
             k: How many, 1 to 4096.
             mode: "hybrid" blends meaning and words, "cosine" is meaning alone, "spreading" adds
                 what is linked to the nearest episodes through the entities they mention.
