@@ -220,7 +220,14 @@ def test_the_blending_is_that_of_the_library(run, store):
         for blending in ("complete", "min_max", "reciprocal_rank"):
             told = [hit.score for hit in memory.recall("ferry at noon", blending=blending)]
             document = run(
-                "recall", store, "ferry at noon", "--agent-id", "ana", "--blending", blending, "--json"
+                "recall",
+                store,
+                "ferry at noon",
+                "--agent-id",
+                "ana",
+                "--blending",
+                blending,
+                "--json",
             ).document
             assert [hit["score"] for hit in document["results"]] == pytest.approx(told)
     refused = run("recall", store, "ferry", "--blending", "best")
