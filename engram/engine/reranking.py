@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from engram.embedding import LateInteraction, resolve_reranker
 from engram.engine.session import Session
+from engram.errors import ModelMissing
 from engram.retrieval import chosen, outputs, text_of
 from engram.tracing import stage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -48,6 +51,14 @@ class Reranking(Session):
             kept = self._rerankers[name] = embedder, reranker
         return kept[1]
 
+    def _emit(
+        self, event: str, data: Iterable[Mapping[str, object]], *, run_id: str | None = None
+    ) -> None:
+        """Append events, and forget what was read of memories that are erased."""
+        if event == "memory_forgotten":
+            self._rerankers.clear()
+        super()._emit(event, data, run_id=run_id)
+
     def _chosen(
         self, query: Query, ranking: Ranking, candidates: list[_Result]
     ) -> tuple[list[_Result], NDArray[np.int64]]:
@@ -56,6 +67,7 @@ class Reranking(Session):
         Outside any transaction: this may run a model.
 
         Raises:
+            ModelMissing: A cross-encoder is asked for, and not on this machine.
             ModelCorrupt: The reranker cannot be used.
         """
         said = None
@@ -66,6 +78,11 @@ class Reranking(Session):
             read = candidates[: query.blending.rerank_top]
             with stage("rerank"):
                 reranker = self._reranker(encoder, embedder)
+                if reranker.kind != name:
+                    # By the next time it may have been pulled.
+                    self._rerankers.pop(encoder, None)
+                    message = f"the cross-encoder {encoder} is not on this machine"
+                    raise ModelMissing(message, f"run: engram models pull {encoder}")
                 said = outputs(reranker, query.text, [text_of(one) for one in read])
         places, scores = chosen(ranking, query, said)
         results = [

@@ -12,6 +12,7 @@ from engram.models import Certificate
 from engram.retrieval import date_expressions
 from engram.retrieval.complete import Signals, complete, scaled
 from engram.retrieval.confidence import confidence
+from engram.retrieval.diversity import best_vectors
 from engram.retrieval.feedback import second_look
 from engram.retrieval.fusion import Fusion
 from engram.retrieval.ranking import Ranking
@@ -99,8 +100,10 @@ def hybrid(source: Source) -> Ranking:
     sure = confidence(_cosines(distances), _coverage(words)[order])
     calibrated = query.blending.method == "complete"
     keys = found.keys[order]
-    chunks = source.vectors(keys) if query.blending.diversity else None
-    return Ranking(keys, scores[order], distances, certificate, sure, calibrated, chunks)
+    vectors = None
+    if first := query.unlike:
+        vectors = best_vectors(keys[:first], *source.vectors(keys[:first]), query.vector)
+    return Ranking(keys, scores[order], distances, certificate, sure, calibrated, vectors)
 
 
 def _candidates(source: Source) -> tuple[_Candidates, Certificate]:
