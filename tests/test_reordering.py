@@ -164,7 +164,7 @@ def test_a_cross_encoder_on_this_machine_is_asked(monkeypatch, tmp_path) -> None
     for recall in (memory.recall, memory.recall_memories):
         with pytest.raises(ModelMissing, match="cross-encoder"):
             recall("a b", k=4, blending=blending)
-    assert memory.search("a b")[0].text == "a b"  # a search compares vectors then
+    assert memory.search("a b")[0].content == "a b"  # a search compares vectors then
     folder = model_cache() / "BAAI--bge-reranker-base"
     (folder / "onnx").mkdir(parents=True)
     (folder / "onnx" / "model.onnx").write_bytes(pair_model())
@@ -244,9 +244,9 @@ def test_what_was_read_is_nowhere_once_it_is_erased(erase: str) -> None:
         named = {"forget": id_, "forget_many": [id_], "forget_entity": "Zebulon"}[erase]
         getattr(memory, erase)(named)
     assert not memory._rerankers
-    memory.recall("vault", blending=READ)
     left = texts_in(memory)
-    assert len(left) > 100
+    assert ":memory:" in left
+    assert memory._embedder.name in left
     assert not [text for text in left if "kumquat" in text or "Zebulon" in text]
 
 

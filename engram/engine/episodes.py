@@ -220,7 +220,8 @@ class EpisodeMemory(Forgetting, Reranking):
 
         Raises:
             InvalidArgument, InvalidType: An argument is refused.
-            ModelMissing, ModelMismatch: The query cannot be embedded as the store's episodes were.
+            ModelMissing, ModelMismatch: The query cannot be embedded as the store's episodes were,
+                or the cross-encoder asked for is not on this machine.
             Closed, Busy, CorruptStore: The store cannot be read.
         """
         if k_inner is not None:

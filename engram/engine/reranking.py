@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from engram.embedding import LateInteraction, resolve_reranker
+from engram.embedding.reranking import local_reranker
 from engram.engine.session import Session
-from engram.errors import ModelMissing
 from engram.retrieval import chosen, outputs, text_of
 from engram.tracing import stage
 
@@ -74,15 +74,12 @@ class Reranking(Session):
         name, embedder = query.blending.rerank, self._embedder
         # Where nothing is embedded there is no query vector, and no model to ask.
         if name and query.mode == "hybrid" and len(query.vector) and embedder is not None:
-            encoder = DEFAULT_CROSS_ENCODER if name == "cross_encoder" else None
             read = candidates[: query.blending.rerank_top]
             with stage("rerank"):
-                reranker = self._reranker(encoder, embedder)
-                if reranker.kind != name:
-                    # By the next time it may have been pulled.
-                    self._rerankers.pop(encoder, None)
-                    message = f"the cross-encoder {encoder} is not on this machine"
-                    raise ModelMissing(message, f"run: engram models pull {encoder}")
+                if name == "cross_encoder":
+                    reranker: Reranker = local_reranker(DEFAULT_CROSS_ENCODER)
+                else:
+                    reranker = self._reranker(None, embedder)
                 said = outputs(reranker, query.text, [text_of(one) for one in read])
         places, scores = chosen(ranking, query, said)
         results = [

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 _BEST: Final = 5
 """Candidates that are taken for answers."""
 
-_LEAST_SHARE: Final = 0.5
-"""What they score at least, of the best score: few memories are not all answers."""
+_LEAST_SHARE: Final = 0.4
+"""What they score at least, of the best score: few memories are not all answers. What has a word
+once scores by it 0.45 of what has it often."""
 
 _SHARED_BY: Final = 2
 """Of how many of them a word is."""

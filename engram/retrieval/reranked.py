@@ -116,4 +116,6 @@ def mixed(
     if weight == 0.0 or best == 0.0 or not others.any():
         return scores
     total: NDArray[np.float64] = (1.0 - weight) * (scores / best) + weight * others
-    return total / total.max() * best
+    total /= total.max()
+    total *= best
+    return total
