@@ -221,7 +221,8 @@ class EpisodeMemory(Forgetting, Reranking):
 
         Raises:
             InvalidArgument, InvalidType: An argument is refused.
-            ModelMissing, ModelMismatch: The query cannot be embedded as the store's episodes were.
+            ModelMissing, ModelMismatch: The query cannot be embedded as the store's episodes were,
+                or the cross-encoder asked for is not on this machine.
             ModelCorrupt: The model, or the reranker that `blending` names, cannot be used.
             Closed, Busy, CorruptStore, CannotOpen: The store cannot be read.
         """

@@ -33,8 +33,8 @@ class Blending:
         diversity: How much likeness to better results takes away, 0 to 1. With it results are not
             in the order of their scores.
         rerank: What reads the best candidates again: "late_interaction", the embedder token by
-            token; "cross_encoder", the one that `search` asks for, and late interaction where it
-            is not on this machine; None: nothing.
+            token; "cross_encoder", the one that `search` asks for, which has to be on this
+            machine; None: nothing.
         rerank_top: How many of them it reads, 1 to 200, as far as there are so many candidates;
             `recall(candidate_limit=)` has more of them.
         rerank_weight: The share of what it says, against the blend, 0 to 1.

@@ -12,6 +12,7 @@ from engram.models import Certificate
 from engram.retrieval import date_expressions
 from engram.retrieval.complete import Signals, complete, scaled
 from engram.retrieval.confidence import confidence
+from engram.retrieval.diversity import best_vectors
 from engram.retrieval.feedback import second_look
 from engram.retrieval.fusion import Fusion
 from engram.retrieval.ranking import Ranking
@@ -106,9 +107,11 @@ def hybrid(source: Source) -> Ranking:
         order = order[sure[order] >= query.min_score]
     order = order[: query.width]
     keys = found.keys[order]
-    chunks = source.vectors(keys) if query.blending.diversity else None
+    vectors = None
+    if first := query.unlike:
+        vectors = best_vectors(keys[:first], *source.vectors(keys[:first]), query.vector)
     return Ranking(
-        keys, scores[order], found.distances[order], certificate, sure[order], calibrated, chunks
+        keys, scores[order], found.distances[order], certificate, sure[order], calibrated, vectors
     )
 
 

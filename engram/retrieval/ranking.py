@@ -30,8 +30,9 @@ of a longer one."""
 
 _POOL_PER_RESULT: Final = 4
 
-DIVERSITY_POOL: Final = 2
-"""Candidates for each result, where they are to be unlike each other."""
+DIVERSITY_POOL: Final = 64
+"""Candidates that change places for being unlike each other, however many results are asked for:
+up to there an answer is the beginning of a longer one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +93,15 @@ class Query:
     def width(self) -> int:
         """How many candidates a hybrid recall ranks, of which `chosen` chooses the results."""
         read = self.blending.rerank_top if self.blending.rerank else 0
-        unlike = DIVERSITY_POOL * self.k if self.blending.diversity else 0
-        return max(self.k, min(max(read, unlike), MAX_K))
+        return max(self.k, read, self.unlike)
+
+    @property
+    def unlike(self) -> int:
+        """How many of the first candidates change places for being unlike each other."""
+        if not self.blending.diversity:
+            return 0
+        # What a reranker reads may be among the first only then.
+        return max(DIVERSITY_POOL, self.blending.rerank_top if self.blending.rerank else 0)
 
     @property
     def text_share(self) -> float:
@@ -116,8 +124,8 @@ class Ranking:
         confidences: float64[n], 0 to 1; None where words were not looked at.
         calibrated: Whether it is the confidence that a floor is for, and not the score; what is
             below one is left out then.
-        chunks: The vectors of their chunks, float32[m, dim], unit length, and the key of each,
-            int64[m]; None unless the choice of results needs them.
+        vectors: Of the first m, float32[m, dim], unit length, the chunk that is nearest to the
+            query, zeros where there is none; None unless the choice of results needs them.
     """
 
     keys: NDArray[np.int64]
@@ -126,7 +134,7 @@ class Ranking:
     certificate: Certificate | None
     confidences: NDArray[np.float64] | None = None
     calibrated: bool = False
-    chunks: Chunks | None = None
+    vectors: NDArray[np.float32] | None = None
 
     def taken(
         self, places: NDArray[np.int64], scores: NDArray[np.float64] | None = None
