@@ -88,9 +88,10 @@ def test_what_answers(memory, first, second, answers):
 
 
 def test_who_is_an_assistant(memory):
-    actors = [["assistant"], ["AI"], ["Bot "], ["model"], ["Agent"], ["user"], ["Ann"], ["ai", "x"]]
+    them = [["assistant"], ["AI"], ["bot "], ["model"], ["Assistant"]]
+    actors = [*them, ["user"], ["Ann"], ["ai", "x"], ["Bot"], ["Ai"], ["Agent"]]
     ids = memory.observe_many([said("a", who) for who in actors])
-    assert [turn[2] for turn in turns_of(memory, ids)] == [True] * 5 + [False] * 3
+    assert [turn[2] for turn in turns_of(memory, ids)] == [True] * 5 + [False] * 6
 
 
 TRUST = [

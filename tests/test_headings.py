@@ -37,9 +37,10 @@ def distance(memory, query):
         ([], MAY, ""),
         *(
             ([role], MAY, "")
-            for role in ("user", "Assistant", "HUMAN", " ai ", "bot", "system", "tool", "model")
+            for role in ("user", "Assistant", "Human", " AI ", "bot", "System", "tool", "model")
         ),
         (["user", "agent"], MAY, ""),
+        *(([name], MAY, f"{name} (8 May 2023): ") for name in ("Bot", "Ai", "Agent", "Model")),
     ],
 )
 def test_what_stands_in_front_of_a_text(memory, actors, at, before):

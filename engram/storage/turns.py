@@ -127,7 +127,7 @@ def _rows(
 
 def is_assistant(actors: Sequence[str]) -> bool:
     """Return whether an assistant alone said something."""
-    return len(actors) == 1 and actors[0].strip().lower() in ASSISTANTS
+    return len(actors) == 1 and actors[0].strip() in ASSISTANTS
 
 
 def asks(text: str) -> bool:
