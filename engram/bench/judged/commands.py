@@ -195,7 +195,7 @@ def _check_files(data: Path | None, records: Path | None) -> None:
         return
     there = [file for file in (data, records, times_file(records)) if file.exists()]
     if any(one.samefile(other) for one, other in combinations(there, 2)):
-        message = "--records, or the file of times beside it, is the file of --data"
+        message = "--data, --records and the file of times beside it must be three files"
         raise click.UsageError(message)
 
 
