@@ -90,9 +90,8 @@ def test_what_answers(memory, first, second, answers):
 
 def test_a_member_of_an_enumeration_is_the_provenance_it_says(memory):
     source = StrEnum("Source", ["USER"]).USER
-    ids = memory.observe_many(
-        [said("so?", "Ann", provenance="user"), said("yes", "Bob", provenance=source)]
-    )
+    ids = memory.observe_many([said("so?", "Ann", provenance="user")])
+    ids += memory.observe_many([said("yes", "Bob", provenance=source)])
     assert turns_of(memory, ids)[1] == (1, 1, False)
 
 
