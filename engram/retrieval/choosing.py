@@ -25,8 +25,8 @@ def chosen(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return which candidates are the results, best first, and their scores.
 
-    Needs no transaction. A floor applies to what is known in the end, and before what is unlike
-    each other is chosen, so that nothing below it takes a place.
+    Needs no transaction. A floor of scores applies to what they are in the end, and before what is
+    unlike each other is chosen, so that nothing below it takes a place.
 
     Args:
         ranking: Of the candidates.
