@@ -27,6 +27,9 @@ about an eighth of a second the first time, however long they are."""
 _LONGEST: Final = 12 * LATE_WORDS
 """Characters of a text that it reads: what has no spaces is one word."""
 
+_ASKED_WORDS: Final = 64
+"""Words of a query that it reads, and twelve times as many characters."""
+
 _SEARCHED: Final = 65_536
 """Characters of a text in which it looks for them."""
 
@@ -45,7 +48,7 @@ def outputs(
 
     Args:
         reranker: The model. A cross-encoder reads as much of a text as its window holds.
-        query: What was asked.
+        query: What was asked. Late interaction reads its first 64 words.
         texts: What stands before each text, such as who said it and when, and the text.
 
     Raises:
@@ -55,7 +58,8 @@ def outputs(
     read = [
         f"{heading} {passage_of(query, text) if late else text}".lstrip() for heading, text in texts
     ]
-    sure = reranker.calibrated(reranker.scores(query, read)).clip(_CERTAIN, 1.0 - _CERTAIN)
+    asked = _beginning(query, _ASKED_WORDS) if late else query
+    sure = reranker.calibrated(reranker.scores(asked, read)).clip(_CERTAIN, 1.0 - _CERTAIN)
     odds: NDArray[np.float64] = np.log(sure / (1.0 - sure))
     return odds
 
@@ -70,7 +74,11 @@ def passage_of(query: str, text: str) -> str:
     if passage is not None:
         return passage.text[:_LONGEST]
     # Short, or without any word of the query: how it begins.
-    words = word_spans(text[:_LONGEST])[:LATE_WORDS]
+    return _beginning(text, LATE_WORDS)
+
+
+def _beginning(text: str, most: int) -> str:
+    words = word_spans(text[: 12 * most])[:most]
     return text[: words[-1][1]] if words else ""
 
 
