@@ -206,7 +206,7 @@ def surest(records: list[Record]) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 def differences(main: Any, other: Any) -> dict[str, Any]:
     """Return by how much each label is better than the default of the main run."""
-    group = headline(main.records)
+    group = headline(main.data_set, main.records)
     found: dict[str, Any] = {}
     for label in other.labels:
         if main is other and label == "hybrid":

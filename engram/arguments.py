@@ -54,7 +54,7 @@ def text(value: object, argument: str) -> str:
             message, "decode the bytes it came from with errors='replace'"
         ) from None
     # A plain str: a subclass would reach SQLite as an unknown type.
-    return str(value)
+    return str.__str__(value)
 
 
 def label(value: object, argument: str, longest: int) -> str:

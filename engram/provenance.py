@@ -19,7 +19,7 @@ _LEAST_TRUSTED_FIRST = (UNKNOWN_PROVENANCE, *reversed(PROVENANCES))
 
 
 def check_provenance(value: str) -> str:
-    """Return `value` if a writer may declare it.
+    """Return `value` as a plain `str`, if a writer may declare it.
 
     Raises:
         InvalidArgument: `value` is none of `PROVENANCES`.
@@ -27,7 +27,8 @@ def check_provenance(value: str) -> str:
     if value not in PROVENANCES:
         message = f"provenance must be one of {', '.join(PROVENANCES)}"
         raise InvalidArgument(message)
-    return value
+    # A member of an enumeration shows itself otherwise.
+    return str.__str__(value)
 
 
 def least_trusted(provenances: Iterable[str]) -> str:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from engram.errors import InvalidArgument, InvalidType
 
 DAY = 86_400_000_000
 """A day in microseconds."""
+
+MONTHS: Final = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+"""The English names of the months."""
 
 _LONGEST_LIMIT = 86_400.0
 

@@ -19,7 +19,6 @@ from engram.index.ranking import K1, B
 
 START = datetime(2025, 5, 8, tzinfo=UTC)
 WORDS = ["ferry", "ferries", "bees", "hives", "running", "ran", "Kos", "piano", "eggs", "egg"]
-CONVERSATION_K1 = 1.2
 
 saying = st.tuples(
     st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join),
@@ -109,7 +108,7 @@ class Twin:
                 if one.conversation == conversation:
                     terms += one.terms
             told[conversation] = sum(
-                rarity * terms[term] * (CONVERSATION_K1 + 1) / (terms[term] + CONVERSATION_K1)
+                rarity * terms[term] * (K1 + 1) / (terms[term] + K1)
                 for term, rarity in self.rarity.items()
             )
         loudest = max(told.values(), default=0.0) or 1.0

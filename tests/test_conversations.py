@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 
 import numpy as np
 import pytest
@@ -87,10 +88,19 @@ def test_what_answers(memory, first, second, answers):
     assert turns_of(memory, memory.observe_many([first, second]))[1][1] == int(answers)
 
 
+def test_a_member_of_an_enumeration_is_the_provenance_it_says(memory):
+    source = StrEnum("Source", ["USER"]).USER
+    ids = memory.observe_many(
+        [said("so?", "Ann", provenance="user"), said("yes", "Bob", provenance=source)]
+    )
+    assert turns_of(memory, ids)[1] == (1, 1, False)
+
+
 def test_who_is_an_assistant(memory):
-    actors = [["assistant"], ["AI"], ["Bot "], ["model"], ["Agent"], ["user"], ["Ann"], ["ai", "x"]]
+    them = [["assistant"], ["AI"], ["bot "], ["model"], ["Assistant"]]
+    actors = [*them, ["user"], ["Ann"], ["ai", "x"], ["Bot"], ["Ai"], ["Agent"]]
     ids = memory.observe_many([said("a", who) for who in actors])
-    assert [turn[2] for turn in turns_of(memory, ids)] == [True] * 5 + [False] * 3
+    assert [turn[2] for turn in turns_of(memory, ids)] == [True] * 5 + [False] * 6
 
 
 TRUST = [

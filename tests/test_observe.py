@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime, timedelta, timezone
+from enum import Enum, StrEnum
 
 import numpy as np
 import pytest
@@ -36,6 +37,22 @@ def test_everything_said_comes_back(memory):
     assert episode.timestamp.tzinfo is UTC
     assert (episode.provenance, episode.quarantined) == ("user", True)
     assert (episode.importance_score, episode.summary_of, episode.agent_id) == (1.0, [], None)
+
+
+class Source(str, Enum):  # noqa: UP042 - it shows itself as "Source.USER"
+    USER = "user"
+
+
+class Speaker(StrEnum):
+    BOB = "Bob"
+
+
+def test_members_of_enumerations_are_their_values(memory):
+    source = Source.USER
+    uid = memory.observe(source, actors=[Speaker.BOB], tags=[source], provenance=source)
+    episode = memory.get(uid)
+    assert (episode.content, episode.actors, episode.tags) == ("user", ["Bob"], ["user"])
+    assert episode.provenance == "user"
 
 
 def test_defaults_are_the_documented_ones(memory, clock):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+from types import FunctionType, ModuleType
 
 import numpy as np
 import pytest
@@ -11,9 +13,10 @@ from hypothesis import strategies as st
 from pair_models import pair_model, pair_tokenizer
 from stand_ins import WordEmbedder
 
-from engram import Blending, Engram
+from engram import Blending, Engram, ObserveInput
 from engram.embedding import LateInteraction
 from engram.embedding.location import model_cache
+from engram.errors import ModelMissing
 from engram.models import FactResult, SearchResult
 
 NOTES = [
@@ -157,13 +160,16 @@ def test_a_cross_encoder_on_this_machine_is_asked(monkeypatch, tmp_path) -> None
     blending = Blending(rerank="cross_encoder", rerank_weight=1.0)
     # By this model a "d" is worth most, and a "b" less than nothing.
     made = ["a b", "a c", "a d", "a a"]
-    late = contents(filled(made).recall("a b", k=4, blending=blending))
-    assert late[0] == "a b"  # none is here, so vectors are compared
+    memory = filled(made)
+    for recall in (memory.recall, memory.recall_memories):
+        with pytest.raises(ModelMissing, match="cross-encoder"):
+            recall("a b", k=4, blending=blending)
+    assert memory.search("a b")[0].content == "a b"  # a search compares vectors then
     folder = model_cache() / "BAAI--bge-reranker-base"
     (folder / "onnx").mkdir(parents=True)
     (folder / "onnx" / "model.onnx").write_bytes(pair_model())
     (folder / "tokenizer.json").write_bytes(pair_tokenizer())
-    found = contents(filled(made).recall("a b", k=4, blending=blending))
+    found = contents(memory.recall("a b", k=4, blending=blending))
     assert found == ["a d", "a a", "a c", "a b"]
 
 
@@ -189,6 +195,61 @@ def test_other_modes_and_a_store_without_vectors_read_nothing(monkeypatch) -> No
     assert filled([]).recall("key", blending=READ) == []
 
 
+@pytest.mark.parametrize("method", ["complete", "min_max", "reciprocal_rank"])
+@pytest.mark.parametrize("weight", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("top", [1, 3, 20])
+def test_the_best_of_what_was_read_keeps_the_best_score(
+    method: str, weight: float, top: int
+) -> None:
+    memory = filled(NOTES, embedder=None)
+    best = memory.recall(QUESTION, k=1, blending=method)[0].score
+    assert best == 1.0 or method == "min_max"
+    for further in ({"rerank": "late_interaction"}, {"feedback": weight}):
+        blending = Blending(method, rerank_weight=weight, rerank_top=top, **further)
+        assert memory.recall(QUESTION, k=5, blending=blending)[0].score == pytest.approx(best)
+
+
+def test_one_result_that_is_read_has_the_best_score() -> None:
+    memory = filled(["Ana feeds the bees."], embedder=None)
+    for blending in (READ, Blending(rerank="late_interaction"), Blending(feedback=1.0)):
+        assert [one.score for one in memory.recall("bees", blending=blending)] == [1.0]
+
+
+def texts_in(root: object) -> list[str]:
+    """Return all texts that an object leads to, code aside."""
+    seen: set[int] = set()
+    left, found = [root], []
+    while left:
+        one = left.pop()
+        if id(one) in seen or isinstance(one, (type, ModuleType, FunctionType)):
+            continue
+        seen.add(id(one))
+        if isinstance(one, (str, bytes)):
+            found.append(one if isinstance(one, str) else one.decode("latin-1"))
+        else:
+            left += gc.get_referents(one)
+    return found
+
+
+@pytest.mark.parametrize("erase", ["forget", "forget_many", "forget_entity", "prune"])
+def test_what_was_read_is_nowhere_once_it_is_erased(erase: str) -> None:
+    memory = filled(["vault doors are heavy"], embedder=None)
+    id_ = memory.observe("the pin of the vault is kumquat", actors=["Zebulon"])
+    memory.recall("vault", blending=READ)
+    memory.search("Zebulon vault kumquat")
+    assert memory._rerankers
+    if erase == "prune":
+        memory.prune(threshold=1e9)
+    else:
+        named = {"forget": id_, "forget_many": [id_], "forget_entity": "Zebulon"}[erase]
+        getattr(memory, erase)(named)
+    assert not memory._rerankers
+    left = texts_in(memory)
+    assert ":memory:" in left
+    assert memory._embedder.name in left
+    assert not [text for text in left if "kumquat" in text or "Zebulon" in text]
+
+
 # Diversity
 
 
@@ -203,18 +264,35 @@ def test_a_copy_gives_way_to_what_is_new() -> None:
 
 @settings(max_examples=25)
 @given(st.lists(texts, max_size=12), texts, st.integers(1, 12), st.floats(0.0, 1.0))
-def test_the_best_is_first_and_each_is_of_the_first_two_for_each_result(
+def test_the_best_is_first_and_a_short_answer_is_the_beginning_of_a_longer_one(
     made: list[str], asked: str, k: int, diversity: float
 ) -> None:
     with filled(made) as memory:
-        plain = [one.episode.id for one in memory.recall(asked, k=2 * k)]
+        plain = [one.episode.id for one in memory.recall(asked, k=64)]
+        found = memory.recall(asked, k=64, blending=Blending(diversity=diversity))
+        longest = [one.episode.id for one in found]
+        assert sorted(longest) == sorted(plain)
         found = memory.recall(asked, k=k, blending=Blending(diversity=diversity))
         ids = [one.episode.id for one in found]
-        assert len(ids) == len(set(ids)) == min(k, len(plain))
-        assert set(ids) <= set(plain)
+        assert ids == longest[:k]
         assert ids[:1] == plain[:1]
         if diversity == 0.0:
             assert ids == plain[:k]
+
+
+def test_a_short_answer_from_many_is_the_beginning_of_a_longer_one() -> None:
+    random = np.random.default_rng(4)
+    memory = Engram(embedder=WordEmbedder())
+    memory.observe_many([ObserveInput(" ".join(random.choice(WORDS, 6))) for _ in range(400)])
+    for blending in (Blending(diversity=0.5), Blending(diversity=0.5, rerank="late_interaction")):
+        longest = memory.recall("tea with alice", k=64, blending=blending)
+        for k in (1, 5, 20, 40):
+            assert memory.recall("tea with alice", k=k, blending=blending) == longest[:k]
+        assert len({one.episode.id for one in longest}) == 64
+        more = memory.recall("tea with alice", k=300, blending=blending)
+        scores = [one.score for one in more[64:]]
+        assert scores == sorted(scores, reverse=True)
+        assert len({one.episode.id for one in more}) == 300
 
 
 def test_what_is_below_the_floor_takes_no_place() -> None:
@@ -255,6 +333,34 @@ def test_the_words_of_the_best_find_what_the_query_does_not_say() -> None:
     again = contents(memory.recall("wing flutter", blending=Blending(feedback=0.9), **only_words))
     assert plain.index("transonic transonic flow") > plain.index("a wing of the old museum")
     assert again.index("transonic transonic flow") < again.index("a wing of the old museum")
+
+
+def test_in_long_texts_the_words_they_share_are_found() -> None:
+    random = np.random.default_rng(3)
+    syllables = [first + second for first in "bcdfglmnprst" for second in "aeiou"]
+
+    def words(count: int) -> str:
+        return " ".join("".join(random.choice(syllables, 4)) for _ in range(count))
+
+    memory = Engram(embedder=WordEmbedder())
+    memory.observe_many([ObserveInput(words(400)) for _ in range(30)])
+    memory.observe_many([ObserveInput("volcano " * 30 + words(400))])
+    memory.observe_many([ObserveInput(f"volcano magma lava {words(400)}") for _ in range(4)])
+    memory.observe_many([ObserveInput(f"{one} volcano {words(400)}") for one in ("tin", "magma")])
+    weights = {"vector_weight": 0.0, "fts_weight": 1.0, "k": 7}
+    found = contents(memory.recall("volcano", blending=Blending(feedback=0.8), **weights))
+    assert all("magma" in text for text in found[:5])
+
+
+@pytest.mark.parametrize("feedback", [0.3, 0.6, 1.0])
+def test_a_few_memories_that_have_nothing_to_do_with_it_do_not_vouch_for_each_other(
+    feedback: float,
+) -> None:
+    answer = "Zebras sleep standing."
+    memory = filled([answer, *(f"Invoice {number} paid by bank" for number in range(4))])
+    found = memory.recall("zebras", blending=Blending(feedback=feedback))
+    assert found == memory.recall("zebras")
+    assert contents(found)[0] == answer
 
 
 def test_without_a_share_of_words_there_is_no_second_look() -> None:

@@ -103,10 +103,22 @@ class TwoAgents(RuleBasedStateMachine):
         until = self.clock.now - cut
         rows = self.twin.matching(agent, until=until, actors=actors)
         for mode, expected in (("cosine", self.twin.cosine), ("hybrid", self.twin.hybrid)):
-            found = self.memories[agent].recall(query, k, mode=mode, as_of=until, actors=actors)
+            found = self.recalled(agent, query, k, mode, until, actors, blending="min_max")
             assert same_ranking(found, expected(query, k, rows))
             assert {r.episode.id for r in found} <= {row.id for row in rows}
-            self.twin.accesses += [(agent, r.episode.id, self.clock.now) for r in found]
+        # Its formula is held against a twin of its own, in test_blending_twin.py.
+        found = self.recalled(agent, query, k, "hybrid", until, actors)
+        assert len({r.episode.id for r in found} & {row.id for row in rows}) == min(k, len(rows))
+        scores = [r.score for r in found]
+        assert scores == sorted(scores, reverse=True)
+        assert all(0.0 <= score <= 1.0 for score in scores)
+
+    def recalled(self, agent, query, k, mode, until, actors, **options):
+        found = self.memories[agent].recall(
+            query, k, mode=mode, as_of=until, actors=actors, **options
+        )
+        self.twin.accesses += [(agent, r.episode.id, self.clock.now) for r in found]
+        return found
 
     @rule(
         target=facts,

@@ -62,7 +62,8 @@ def embedded(
 class VectorCache:
     """Two files of a model: the hash and number of chunks of each text, and the chunks' vectors.
 
-    They only grow, and several processes may use them at a time. Safe to share between threads.
+    They only grow, and several processes may use them at a time. Where one of them is cut short,
+    what is not whole any more is dropped. Safe to share between threads.
 
     Args:
         folder: Where they are; it is made when missing.
@@ -80,12 +81,8 @@ class VectorCache:
         self._vectors_file = folder / f"{name}.f32"
         self._dim = dim
         self._lock = Lock()
-        self._read = 0
-        # Of each hash, where its vectors begin and how many there are.
-        self._known: dict[bytes, tuple[int, int]] = {}
-        self._rows = 0
-        self._vectors: NDArray[np.float32] = np.empty((0, dim), np.float32)
-        self._append([], np.empty((0, dim), np.float32), np.empty(0, np.int64))
+        self._forget()
+        self._catch_up()
 
     def fill(
         self,
@@ -103,6 +100,7 @@ class VectorCache:
         Raises:
             OSError: The files cannot be written.
         """
+        self._catch_up()
         wanted = [text for text in dict.fromkeys(texts) if _hash(text) not in self._known]
         for at in range(0, len(wanted), _BATCH):
             progress(len(texts) - len(wanted) + at, len(texts))
@@ -141,6 +139,9 @@ class VectorCache:
             found = np.array(self._mapped()[rows], np.float32).reshape(-1, self._dim)
         return found, np.array([count for _, count in places], np.int64)
 
+    def _catch_up(self) -> None:
+        self._append([], np.empty((0, self._dim), np.float32), np.empty(0, np.int64))
+
     def _append(
         self, hashes: list[bytes], vectors: NDArray[np.float32], counts: NDArray[np.int64]
     ) -> None:
@@ -170,12 +171,28 @@ class VectorCache:
             self._learn(made)
 
     def _read_on(self, entries: IO[bytes], kept: IO[bytes]) -> None:
-        """Learn what other processes added, and cut off what one that was killed half wrote."""
+        """Learn what other processes added, and cut off what is not whole.
+
+        That is what a process that was killed half wrote, and entries whose vectors are not all
+        there: their texts are embedded again.
+        """
         whole = entries.seek(0, 2) // _ENTRY.itemsize * _ENTRY.itemsize
+        there = kept.seek(0, 2) // (self._dim * 4)
+        if whole < self._read or there < self._rows:
+            self._forget()
         entries.seek(self._read)
-        self._learn(np.frombuffer(entries.read(whole - self._read), _ENTRY))
-        entries.truncate(whole)
+        added = np.frombuffer(entries.read(whole - self._read), _ENTRY)
+        ends = self._rows + np.cumsum(added["chunks"], dtype=np.int64)
+        self._learn(added[: np.searchsorted(ends, there, side="right")])
+        entries.truncate(self._read)
         kept.truncate(self._rows * self._dim * 4)
+
+    def _forget(self) -> None:
+        self._read = 0
+        # Of each hash, where its vectors begin and how many there are.
+        self._known: dict[bytes, tuple[int, int]] = {}
+        self._rows = 0
+        self._vectors: NDArray[np.float32] = np.empty((0, self._dim), np.float32)
 
     def _learn(self, entries: NDArray[np.void]) -> None:
         for one, chunks in zip(entries["hash"].tolist(), entries["chunks"].tolist(), strict=True):

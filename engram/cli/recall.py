@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _MODES = ("hybrid", "cosine", "spreading")
 _ACCURACIES = ("exact", "high", "fast")
 _KINDS = ("any", "episodic", "semantic")
+_METHODS = ("complete", "min_max", "reciprocal_rank")
 
 
 @click.command(cls=Command)
@@ -57,6 +58,13 @@ _KINDS = ("any", "episodic", "semantic")
     show_default=True,
     help="How sure to be that nothing nearer in meaning was missed.",
 )
+@click.option(
+    "--blending",
+    type=click.Choice(_METHODS),
+    default="complete",
+    show_default=True,
+    help="How hybrid makes one ranking of meaning and words.",
+)
 @click.option("--depth", type=int, default=2, show_default=True, help="Hops of spreading.")
 @click.option(
     "--decay",
@@ -80,7 +88,7 @@ _KINDS = ("any", "episodic", "semantic")
 @click.option(
     "--min-score",
     type=float,
-    help="Leave out results that are less sure; by cosine or spreading, that score less.",
+    help="Leave out results that are less sure; by other modes and blendings, that score less.",
 )
 @click.option("--exclude-quarantined", is_flag=True, help="Leave out quarantined episodes.")
 @agent_option
@@ -96,6 +104,7 @@ def recall(
     kind: str,
     mode: str,
     accuracy: str,
+    blending: str,
     depth: int,
     decay: float,
     as_of: str | None,
@@ -124,6 +133,7 @@ def recall(
             as_of=latest,
             cross_agent=cross_agent,
             min_score=min_score,
+            blending=blending,
             **filters,
         )
     if as_json:

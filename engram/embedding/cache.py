@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections import OrderedDict
 from threading import Lock
@@ -11,7 +12,7 @@ from weakref import WeakSet
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["LONGEST_TEXT", "LongestUnused"]
+__all__ = ["LONGEST_TEXT", "LongestUnused", "digest_of"]
 
 LONGEST_TEXT = 16_384
 """Characters of a text something is kept for: longer texts are rarely repeated."""
@@ -30,6 +31,11 @@ def _renew() -> None:
 os.register_at_fork(after_in_child=_renew)
 
 
+def digest_of(text: str) -> bytes:
+    """Return what stands for a text in memory, where the text itself must not outlive its store."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
 def _one(kept: object) -> int:
     return 1
 
@@ -37,8 +43,8 @@ def _one(kept: object) -> int:
 class LongestUnused(Generic[_Kept]):
     """Keeps something for each of the last texts, and drops what is unused for longest.
 
-    Safe to share between threads. What is handed in and out is never copied: callers do not
-    write into it.
+    Of a text it keeps a digest, so that one that was erased is not found here. Safe to share
+    between threads. What is handed in and out is never copied: callers do not write into it.
 
     Args:
         size: How much is kept, measured by `weigh`.
@@ -50,7 +56,7 @@ class LongestUnused(Generic[_Kept]):
         self._weigh = weigh
         self._weight = 0
         self._lock = Lock()
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._kept: OrderedDict[bytes, _Kept] = OrderedDict()
         _ALL.add(self)
 
     def renew(self) -> None:
@@ -64,10 +70,11 @@ class LongestUnused(Generic[_Kept]):
 
     def get(self, text: str) -> _Kept | None:
         """Return what was kept for `text`, if it still is."""
+        key = digest_of(text)
         with self._lock:
-            found = self._kept.get(text)
+            found = self._kept.get(key)
             if found is not None:
-                self._kept.move_to_end(text)
+                self._kept.move_to_end(key)
             return found
 
     def put(self, text: str, kept: _Kept) -> None:
@@ -75,10 +82,11 @@ class LongestUnused(Generic[_Kept]):
         weight = self._weigh(kept)
         if len(text) > LONGEST_TEXT or weight > self._size:
             return
+        key = digest_of(text)
         with self._lock:
-            replaced = self._kept.pop(text, None)
+            replaced = self._kept.pop(key, None)
             self._weight += weight - (0 if replaced is None else self._weigh(replaced))
-            self._kept[text] = kept
+            self._kept[key] = kept
             while self._weight > self._size:
                 _, dropped = self._kept.popitem(last=False)
                 self._weight -= self._weigh(dropped)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from engram.embedding.location import LocalModel
     from engram.embedding.protocol import Embedder
 
-__all__ = ["Reranker", "resolve_reranker"]
+__all__ = ["Reranker", "local_reranker", "resolve_reranker"]
 
 
 class Reranker(Protocol):
@@ -49,6 +49,20 @@ class Reranker(Protocol):
         """Turn what `scores` returned into 0..1, order kept: what answers is mostly above 0.6."""
 
 
+def local_reranker(name: str) -> CrossEncoder:
+    """Return a cross-encoder that is on this machine, loading nothing yet and fetching nothing.
+
+    Args:
+        name: As for `resolve_reranker`.
+
+    Raises:
+        ModelMissing: It is not here.
+        ModelCorrupt: A description beside it in a folder cannot be read.
+        InvalidArgument: `ENGRAM_THREADS` is set and no positive whole number.
+    """
+    return _shared(local_cross_encoder(name), thread_count())
+
+
 def resolve_reranker(name: str, embedder: Embedder) -> Reranker:
     """Return the reranker to use, loading nothing yet and fetching nothing.
 
@@ -65,7 +79,7 @@ def resolve_reranker(name: str, embedder: Embedder) -> Reranker:
         InvalidArgument: `ENGRAM_THREADS` is set and no positive whole number.
     """
     try:
-        return _shared(local_cross_encoder(name), thread_count())
+        return local_reranker(name)
     except ModelMissing:
         reason = f"no cross-encoder {name} is on this machine"
         return LateInteraction(

@@ -185,7 +185,8 @@ class EpisodeMemory(Forgetting, Reranking):
 
         Args:
             query: Any text; its words are matched literally, no operator has a meaning. Of a long
-                one the first 10,000 characters and the first 256 distinct words count.
+                one the first 10,000 characters count for its meaning and its dates, and the first
+                256 distinct words. Of a blank one results have the confidence 0.
             k: How many, 1 to 4096.
             mode: "hybrid" blends meaning and words, "cosine" is meaning alone, "spreading" adds
                 what is linked to the nearest episodes through the entities they mention.
@@ -203,12 +204,12 @@ class EpisodeMemory(Forgetting, Reranking):
             as_of: Only episodes that had happened by then, inclusive.
             cross_agent: Look at every agent's episodes.
             candidate_limit: Candidates each side contributes in hybrid mode, never fewer than k.
-                By default four for each result and at least 64, so that results do not depend on
-                `k` up to 16; by "min_max" 4 k.
+                By default 64, or `k` where that is more, so that up to there results do not depend
+                on `k`; by "min_max", whose scores do depend on it, 4 k.
             k_inner: Ignored, deprecated.
             min_score: Leave out results below this. In hybrid mode with "complete" blending, and
-                once something is embedded, it is compared with their `confidence`, otherwise with
-                their `score`.
+                once something is embedded, it is compared with the `confidence` of all candidates,
+                which nobody else's texts change, otherwise with the `score` of results.
             blending: How hybrid mode makes one ranking of both sides; a `Blending`, or the name of
                 a method with its defaults. "complete": the cosine and the words of every candidate,
                 the words of its conversation, and more, see `Blending`. "min_max": each side's
@@ -220,8 +221,10 @@ class EpisodeMemory(Forgetting, Reranking):
 
         Raises:
             InvalidArgument, InvalidType: An argument is refused.
-            ModelMissing, ModelMismatch: The query cannot be embedded as the store's episodes were.
-            Closed, Busy, CorruptStore: The store cannot be read.
+            ModelMissing, ModelMismatch: The query cannot be embedded as the store's episodes were,
+                or the cross-encoder asked for is not on this machine.
+            ModelCorrupt: The model, or the reranker that `blending` names, cannot be used.
+            Closed, Busy, CorruptStore, CannotOpen: The store cannot be read.
         """
         if k_inner is not None:
             warnings.warn(

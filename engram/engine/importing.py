@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from engram.storage import Record, RecordWriter
 
     Placed = tuple[str, str, Record]
-    _Vectors = dict[str, list[bytes] | list[int] | str | None]
     # Those of an experience, or of an item.
     _Sizes = tuple[tuple[int, int], None] | tuple[None, list[int]]
     Progress = Callable[[int, int], None]
@@ -30,6 +29,14 @@ _BATCH = 64
 """Texts embedded at a time."""
 _PROGRESS_EVERY = 500
 _EVENT_KINDS = {"episode": "episodic", "fact": "semantic"}
+
+
+class _Vectors(NamedTuple):
+    """What the record of an episode is to say of its vectors, by these names."""
+
+    vectors: list[bytes]
+    fields: list[int]
+    heading: str | None
 
 
 class Importing(Session):
@@ -90,7 +97,7 @@ class Importing(Session):
         vectors: dict[str, _Vectors],
     ) -> bool:
         if kind == "episode" and record["uid"] in vectors:
-            record = record | vectors[record["uid"]]
+            record = record | vectors[record["uid"]]._asdict()
         return writer.add(kind, record, where)
 
     def _takes(self, model: StoredModel | None, stored: StoredModel | None) -> bool:
@@ -192,7 +199,7 @@ def _survey(
         elif kind == "item" and "parts" in record:
             sizes[record["episode"]] = None, json.loads(record["parts"])
         elif kind == "item":
-            none[record["episode"]] = {"vectors": [], "fields": [], "heading": None}
+            none[record["episode"]] = _Vectors([], [], None)
     return lacking, sizes, none
 
 
@@ -211,11 +218,4 @@ def _chunks(
     ends = np.cumsum(parts.counts).tolist()
     for uid, end, count in zip(records, ends, parts.counts.tolist(), strict=True):
         chunks = slice(end - count, end)
-        yield (
-            uid,
-            {
-                "vectors": rows[chunks],
-                "fields": parts.fields[chunks].tolist(),
-                "heading": headings[uid],
-            },
-        )
+        yield uid, _Vectors(rows[chunks], parts.fields[chunks].tolist(), headings[uid])

@@ -101,7 +101,7 @@ class MemoryRecall(EpisodeMemory):
         Raises:
             InvalidArgument, InvalidType: An argument is refused.
             ModelMissing, ModelMismatch: The query, or a fact, cannot be embedded as what the store
-                holds was.
+                holds was, or the cross-encoder asked for is not on this machine.
             Closed, Busy, CorruptStore: The store cannot be read.
         """
         if kind not in KINDS:

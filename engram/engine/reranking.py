@@ -7,11 +7,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from engram.embedding import LateInteraction, resolve_reranker
+from engram.embedding.reranking import local_reranker
 from engram.engine.session import Session
 from engram.retrieval import chosen, outputs, text_of
 from engram.tracing import stage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -48,6 +51,14 @@ class Reranking(Session):
             kept = self._rerankers[name] = embedder, reranker
         return kept[1]
 
+    def _emit(
+        self, event: str, data: Iterable[Mapping[str, object]], *, run_id: str | None = None
+    ) -> None:
+        """Append events, and forget what was read of memories that are erased."""
+        if event == "memory_forgotten":
+            self._rerankers.clear()
+        super()._emit(event, data, run_id=run_id)
+
     def _chosen(
         self, query: Query, ranking: Ranking, candidates: list[_Result]
     ) -> tuple[list[_Result], NDArray[np.int64]]:
@@ -56,16 +67,19 @@ class Reranking(Session):
         Outside any transaction: this may run a model.
 
         Raises:
+            ModelMissing: A cross-encoder is asked for, and not on this machine.
             ModelCorrupt: The reranker cannot be used.
         """
         said = None
         name, embedder = query.blending.rerank, self._embedder
         # Where nothing is embedded there is no query vector, and no model to ask.
         if name and query.mode == "hybrid" and len(query.vector) and embedder is not None:
-            encoder = DEFAULT_CROSS_ENCODER if name == "cross_encoder" else None
             read = candidates[: query.blending.rerank_top]
             with stage("rerank"):
-                reranker = self._reranker(encoder, embedder)
+                if name == "cross_encoder":
+                    reranker: Reranker = local_reranker(DEFAULT_CROSS_ENCODER)
+                else:
+                    reranker = self._reranker(None, embedder)
                 said = outputs(reranker, query.text, [text_of(one) for one in read])
         places, scores = chosen(ranking, query, said)
         results = [

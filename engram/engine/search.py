@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from engram import arguments
 from engram.arguments import MAX_QUERY, MAX_RESULTS
+from engram.embedding.cache import digest_of
 from engram.engine.dormancy import DormantShadow
 from engram.engine.reranking import DEFAULT_CROSS_ENCODER, Reranking
 from engram.errors import EngramError, InvalidArgument
@@ -72,7 +73,7 @@ class MemorySearch(DormantShadow, Reranking):
         asked = self._asked(query, k, settings, half_life_days)
         # Of the day as well: the weight of an age changes with it.
         how = asked.k, asked.settings, half_life_days, cross_encoder, self._now() // DAY
-        key = asked.question.text, how
+        key = digest_of(asked.question.text), how
         with self._store.reading():
             change = self._store.last_change()
             hits = self._kept_hits(self._answers.get(key, change))

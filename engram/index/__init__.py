@@ -8,7 +8,7 @@ from engram.index.episode_index import DEFAULT_BUDGET, EpisodeIndex
 from engram.index.fact_index import FACT, FactIndex
 from engram.index.mapped import Damaged
 from engram.index.matching import match_memories, weigh_memories
-from engram.index.ranking import WordWeights
+from engram.index.ranking import K1, WordWeights
 from engram.index.selection import Selection, times_of
 from engram.index.shelf import Shelf
 from engram.index.upkeep import Upkeep
@@ -18,6 +18,7 @@ __all__ = [
     "ACCURACIES",
     "DEFAULT_BUDGET",
     "FACT",
+    "K1",
     "Adjacency",
     "Damaged",
     "EpisodeIndex",

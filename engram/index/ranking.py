@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 K1: Final = 1.2
 B: Final = 0.5
-"""How much further occurrences of a word, and a text's length, count in BM25. k1 is SQLite's own;
+"""How much further occurrences of a word, and a text's length, count in BM25, the former in a
+whole conversation too. k1 is SQLite's own;
 a length counts less than SQLite's 0.75: on conversations that found more, on documents as much."""
 
 _LEAST_RARITY: Final = 1e-6

@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
 
 class Answers:
-    """The last answers at one state of the store: keys and scores, no texts; empty ones as well.
+    """The last answers at one state of the store: keys and scores; empty ones as well.
 
+    What is asked is the caller's to name, by a digest rather than by a text that may be erased.
     Safe to share between threads.
     """
 

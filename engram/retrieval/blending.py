@@ -24,7 +24,8 @@ class Blending:
             next four.
         conversation: How much of the words' share is given to the words of a candidate's whole
             conversation, as far as other candidates have them, 0 to 1.
-        answers: How much of a question's words also count for the turn that answers it, 0 to 1.
+        answers: How much of a question's words also count for the turn that answers it, 0 to 1. A
+            question that the filters leave out, or that is hidden, says nothing.
         assistant: What the scores of an assistant's turns are multiplied by, 0 to 1.
         dates: How much is added for what happened when the query's words say, 0 to 1.
         feedback: How much the words that the best candidates share count, of the words' share, 0
@@ -32,9 +33,10 @@ class Blending:
         diversity: How much likeness to better results takes away, 0 to 1. With it results are not
             in the order of their scores.
         rerank: What reads the best candidates again: "late_interaction", the embedder token by
-            token; "cross_encoder", the one that `search` asks for, and late interaction where it
-            is not on this machine; None: nothing.
-        rerank_top: How many of them it reads, 1 to 200.
+            token; "cross_encoder", the one that `search` asks for, which has to be on this
+            machine; None: nothing.
+        rerank_top: How many of them it reads, 1 to 200, as far as there are so many candidates;
+            `recall(candidate_limit=)` has more of them.
         rerank_weight: The share of what it says, against the blend, 0 to 1.
     """
 
@@ -55,13 +57,9 @@ class Blending:
         Raises:
             InvalidArgument, InvalidType: A value is unknown or out of its range.
         """
-        for name, value, known in (
-            ("method", self.method, METHODS),
-            ("rerank", self.rerank, (None, *RERANKERS)),
-        ):
-            if value not in known:
-                message = f"{name} must be one of {', '.join(map(str, known))}"
-                raise InvalidArgument(message)
+        arguments.one_of(self.method, METHODS, "method")
+        if self.rerank is not None:
+            arguments.one_of(self.rerank, RERANKERS, "rerank")
         for name in (
             *("conversation", "answers", "assistant", "dates", "feedback", "diversity"),
             "rerank_weight",

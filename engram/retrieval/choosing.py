@@ -25,8 +25,8 @@ def chosen(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return which candidates are the results, best first, and their scores.
 
-    Needs no transaction. A floor applies to what is known in the end, and before what is unlike
-    each other is chosen, so that nothing below it takes a place.
+    Needs no transaction. A floor of scores applies to what they are in the end, and before what is
+    unlike each other is chosen, so that nothing below it takes a place.
 
     Args:
         ranking: Of the candidates.
@@ -42,24 +42,22 @@ def chosen(
         places, scores = reranked(ranking.scores, said, blending.rerank_weight)
         ranking = ranking.taken(places, scores)
     final = ranking.passed(query.min_score)
-    if ranking.chunks is not None:
-        final = final[_unlike(ranking.taken(final), ranking.chunks, blending.diversity, query.k)]
+    if ranking.vectors is not None:
+        # A reranker changed places among these alone.
+        first = final[final < len(ranking.vectors)]
+        vectors = ranking.vectors[places[first]]
+        order = diversified(ranking.scores[first], vectors, blending.diversity)
+        final = np.concatenate((first[order], final[len(first) :]))
     final = final[: query.k]
     return places[final], ranking.scores[final]
 
 
-def _unlike(
-    ranking: Ranking, chunks: tuple[NDArray[np.float32], NDArray[np.int64]], weight: float, k: int
-) -> NDArray[np.int64]:
-    vectors, keys = chunks
-    mine = np.isin(keys, ranking.keys)
-    order = np.argsort(ranking.keys)
-    owners = order[np.searchsorted(ranking.keys, keys[mine], sorter=order)]
-    return diversified(ranking.scores, vectors[mine], owners, weight, k)
-
-
 def text_of(result: SearchResult | FactResult) -> tuple[str, str]:
-    """Return what a model reads of a result: what stands before its text, and the text."""
+    """Return what a model reads of a result: what stands before its text, and the text.
+
+    What stands before an episode is made anew of its actors and its time, as results have them:
+    what was embedded is the same but for episodes that were written before there were headings.
+    """
     if isinstance(result, SearchResult):
         episode = result.episode
         before = heading(episode.actors, to_micros(episode.timestamp, "timestamp"))

@@ -9,13 +9,18 @@ times `assistant` for an assistant's turn, times 1 + dates * nearness, all divid
 a question `answers` times the question's as well. `v` is what the words of the whole conversation
 score: of each of the query's words, how often all candidates of the conversation together have it.
 What is in no conversation keeps `w` for its whole share of the words.
+
+Sums over words are made word by word, for all candidates alike: what a matrix product rounds
+depends on the place of a row, and equal candidates would differ.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+from engram.index import K1
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,10 +28,6 @@ if TYPE_CHECKING:
     from engram.index import WordWeights
     from engram.retrieval.blending import Blending
     from engram.storage import TurnColumns
-
-_SATURATION: Final = 1.2
-"""The k1 of BM25 for conversations. Its b is 0: dividing by the length of a conversation, in all
-its turns or in the candidates among them, moved no measure beyond noise."""
 
 
 class Signals(NamedTuple):
@@ -93,11 +94,17 @@ def _by_words(signals: Signals, conversation: float, answers: float) -> NDArray[
 def _conversations(
     words: WordWeights, members: NDArray[np.int64], conversations: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return for each member what the words of its conversation's members score, float64[m]."""
+    """Return for each member what the words of its conversation's members score, float64[m].
+
+    By BM25 with b = 0: dividing by the length of a conversation, in all its turns or in the
+    candidates among them, moved no measure beyond noise.
+    """
     order = np.argsort(conversations, kind="stable")
     begins = np.flatnonzero(np.diff(conversations[order], prepend=0))
     found = np.add.reduceat(words.frequencies[members[order]].astype(np.float64), begins, axis=0)
-    scores = (found * (_SATURATION + 1.0) / (found + _SATURATION)) @ words.rarity
+    scores = np.zeros(len(begins))
+    for rarity, f in zip(words.rarity, found.T, strict=True):
+        scores += rarity * (f * (K1 + 1.0) / (f + K1))
     each = np.empty(len(members))
     each[order] = np.repeat(scores, np.diff(begins, append=len(members)))
     return each

@@ -2,7 +2,9 @@
 
 A blended score ranks the candidates of one query and says nothing of another query's. This is
 a logistic function of two things that mean the same for every query: how near in meaning the memory
-is, and how much of the query's words it has. `benchmarks/fit_confidence.py` finds its constants.
+is, and how many of the query's words it has. Neither depends on another memory, so nothing that
+somebody else writes makes an answer look surer or less sure. `benchmarks/fit_confidence.py` finds
+its constants.
 """
 
 from __future__ import annotations
@@ -26,8 +28,7 @@ def confidence(
 
     Args:
         similarity: float64[n], the cosine of query and memory, -1 to 1.
-        coverage: float64[n], the share of the query's words that the memory has, each counted by
-            its rarity, 0 to 1.
+        coverage: float64[n], the share of the query's distinct words that the memory has, 0 to 1.
 
     Returns:
         float64[n], above 0 and below 1; it grows with both.

@@ -14,17 +14,18 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import date
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from engram.times import DAY, from_micros
+from engram.times import DAY, MONTHS, from_micros
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MOST_SPANS: Final = 16
+_LONGEST: Final = 10_000
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 _LAST: Final = date.max.toordinal()
 
@@ -32,14 +33,16 @@ _Days = tuple[int, int]  # the first one, and the one after the last
 _Groups = Sequence[str]  # what a rule's groups hold, "" where nothing
 _Reader = Callable[[_Groups, date], list[_Days]]  # ValueError: it is no date after all
 
-_MONTH_NAMES = (
-    *("january", "february", "march", "april", "may", "june", "july", "august"),
-    *("september", "october", "november", "december"),
-)
+_MONTH_NAMES = tuple(map(str.lower, MONTHS))
 _MONTHS = {name[:n]: i for i, name in enumerate(_MONTH_NAMES, 1) for n in (9, 3)} | {"sept": 9}
 # Months that are no person's name, and months that are verbs.
 _NO_NAMES = tuple(name for name in _MONTH_NAMES if len(name) > 6 or name == "july")
 _VERBS = ("may", "march", "mar")
+# What follows where they are verbs, or the name of a walk.
+_NO_DATE_BEFORE = (
+    *("be", "have", "has", "had", "was", "were", "is", "not", "never", "also", "well", "still"),
+    *("do", "go", "get", "come", "take", "make", "mean", "need", "bring", "see", "on", "past"),
+)
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 _HOLIDAYS = {
@@ -52,8 +55,10 @@ _HOLIDAYS = {
 }
 _NUMBERS = (
     *("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
-    *("eleven", "twelve"),
+    *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen"),
+    *("nineteen", "twenty"),
 )
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _COUNTS = {word: (n, n) for n, word in enumerate(_NUMBERS, 1)} | {
     **dict.fromkeys(("a", "an"), (1, 1)),
     **dict.fromkeys(("couple", "couple of", "a couple", "a couple of"), (2, 2)),
@@ -67,14 +72,14 @@ def spans(query: str, now: int) -> list[tuple[int, int]]:
     """Return the stretches of time that a query names.
 
     Args:
-        query: The query's text; what follows 16 spans is not read.
+        query: The query's text; what follows 10,000 characters or 16 spans is not read.
         now: What it is relative to, in microseconds.
 
     Returns:
         Begin and end of each, in microseconds, in the order of the text; empty where it names none
         within the years 1 to 9999.
     """
-    text = query.lower()
+    text = query[:_LONGEST].lower()
     if not _may_name_a_date(text):
         return []
     text = " ".join(text.split()).replace("\u2019", "'")
@@ -203,16 +208,35 @@ def _weekday(groups: _Groups, today: date) -> list[_Days]:
 
 
 def _day_and_month(groups: _Groups, today: date) -> list[_Days]:
-    lead, day, of, month, year = groups
-    # "the 5 may come", "the 8th may be"
-    if month in _VERBS and not (lead or of or year):
+    lead, day, ordinal, of, month, year, then = groups
+    # "the 5 may come", "the 8th may be"; but "the 8th May in Rome", "8 May."
+    is_date = lead or of or year or not then or (ordinal and then.strip() not in _NO_DATE_BEFORE)
+    if month in _VERBS and not is_date:
         raise ValueError
     return _dated(lambda y: _one_day(y, _MONTHS[month], int(day)), year, today)
 
 
 def _month_and_day(groups: _Groups, today: date) -> list[_Days]:
-    lead, month, day, ending, year = groups
-    return _day_and_month((lead, day, ending, month, year), today)
+    lead, month, day, ordinal, year, then = groups
+    # "may 5 people"; but "May 5th people"
+    if month in _VERBS and not (lead or ordinal or year or not then):
+        raise ValueError
+    return _dated(lambda y: _one_day(y, _MONTHS[month], int(day)), year, today)
+
+
+def _days_to_days(groups: _Groups, today: date) -> list[_Days]:
+    day, month, last_day, last_month, year = groups
+    last = partial(_one_day, month=_MONTHS[last_month], day=int(last_day))
+    ((_, end),) = _dated(last, year, today)
+    # The latest that is not after it: "from December 20 to January 5".
+    first = partial(_one_day, month=_MONTHS[month], day=int(day))
+    ((begin, _),) = _dated(first, "", date.fromordinal(end - 1))
+    return [(begin, end)]
+
+
+def _months_to_months(groups: _Groups, today: date) -> list[_Days]:
+    month, day, last_month, last_day, year = groups
+    return _days_to_days((day, month, last_day, last_month, year), today)
 
 
 def _iso_day(groups: _Groups, _today: date) -> list[_Days]:
@@ -300,7 +324,9 @@ def _rules() -> tuple[tuple[str, _Reader], ...]:
     """Return the expressions; of those that begin at one place the first is taken."""
     month, weekday, season = (f"({_any(names)})" for names in (_MONTHS, _WEEKDAYS, _SEASONS))
     month_alone = rf"{month}\b(?!,? \d\d?(?:st|nd|rd|th)?\b)"
-    count, unit = rf"({_any(_COUNTS)}|\d{{1,4}})", "(day|week|month|year)s?"
+    # Of "twenty-five" nothing is read, and not "five".
+    tens = f"(?:(?:{_any(_TENS)})[ -])?"
+    count, unit = rf"({tens}(?:{_any(_COUNTS)}|\d{{1,4}}))", "(day|week|month|year)s?"
     # "the last week of May", "last week before the exam": who knows when that was?
     not_of = r"\b(?! (?:of|before|after|prior)\b)"
     not_dated = rf"\b(?!,? (?:the )?(?:\d|(?:{_any(_MONTHS)}|before|after|of|in)\b))"
@@ -309,7 +335,15 @@ def _rules() -> tuple[tuple[str, _Reader], ...]:
     mine = "(?=[lopt])" + "".join(rf"(?<!\b{owner} )" for owner in owners)
     year = r"((?:19|20)\d\d)\b"
     in_year = r"(?:,? ?\(?(?:of )?\b((?:19|20)\d\d|(?:last|this) year)\b)?"
-    on = rf"(?:(on|since|until|by|before|after|as of|(?:{_any(_WEEKDAYS)}),?) (?:the )?)?"
+    before = f"on|since|until|by|before|after|as of|between|from|(?:{_any(_WEEKDAYS)}),?"
+    on = f"(?:({before}) (?:the )?)?"
+    day_of = rf"(?:the )?(\d\d?)(?:st|nd|rd|th)?(?: of)? {month}\b\.?"
+    day_in = rf"{month}\.? (?:the )?(\d\d?)(?:st|nd|rd|th)?\b"
+    to = "(?:and|to|until|till|through)"
+    whole = r"\b(?!:\d|\.\d|,\d{3}\b)"
+    # What follows if it is neither the end nor punctuation; "\x28" is no group to count.
+    word = r"[^ ?!.,;:\x28)\"']"
+    then = rf"(?:(?=( ?{word}{{1,9}}))|)"
     part = "(?:beginning|start|middle|end|half|month|weeks?|weekend|days?) of"
     lead = rf"(in|since|during|throughout|around|early|mid|late|last|past|this|{part})"
     no_figure = r"(?![:/%-]|[.,]\d)"
@@ -323,8 +357,10 @@ def _rules() -> tuple[tuple[str, _Reader], ...]:
         (r"((?:the )?day before yesterday|yesterday|(?<!ago )today|last night)\b", _near_day),
         (rf"{mine}(?!this weekend)(last|this) (weekend|week|month|year){not_of}", _period),
         (rf"{mine}(last|past|this|on) {weekday}{not_dated}", _weekday),
-        (rf"{on}(\d\d?)(?:st|nd|rd|th)?( of)? {month}\b\.?{in_year}", _day_and_month),
-        (rf"{on}{month}\.? (\d\d?)(st\b|nd\b|rd\b|th\b|[?!,;]|\b(?!:)){in_year}", _month_and_day),
+        (rf"(?:between|from) {day_of} {to} {day_of}{in_year}", _days_to_days),
+        (rf"(?:between|from) {day_in} {to} {day_in}{in_year}", _months_to_months),
+        (rf"{on}(\d\d?)(st|nd|rd|th)?( of)? {month}\b\.?{in_year}{then}", _day_and_month),
+        (rf"{on}{month}\.? (\d\d?)(st|nd|rd|th)?{whole}{in_year}{then}", _month_and_day),
         (r"(?<![\w./-])(\d{4})[/.-](\d\d?)[/.-](\d\d?)(?!\d)", _iso_day),
         (rf"(?<![\w./-])(\d\d?)[/.-](\d\d?)[/.-]{year}(?![/-])", _day_in_figures),
         (rf"{lead}[ -]{month_alone}(?:(?: and| or| to) {month_alone})?{in_year}", _month),

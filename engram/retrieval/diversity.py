@@ -11,41 +11,55 @@ if TYPE_CHECKING:
 
 
 def diversified(
-    scores: NDArray[np.float64],
-    vectors: NDArray[np.float32],
-    owners: NDArray[np.int64],
-    weight: float,
-    k: int,
+    scores: NDArray[np.float64], vectors: NDArray[np.float32], weight: float
 ) -> NDArray[np.int64]:
-    """Choose results one after another: good ones that are unlike those chosen before.
+    """Order results so that good ones come first that are unlike those before.
 
-    Each time it is the one with the highest score, as a share of the best, less `weight` times the
-    cosine with the most alike of those before; two are as alike as their most alike chunks are.
-    What has no vector is like nothing.
+    One is chosen after another: the one with the highest score, as a share of the best, less
+    `weight` times the cosine with the most alike of those before it. A cosine below 0 counts as 0.
 
     Args:
         scores: float64[n], descending.
-        vectors: The chunks' vectors, float32[m, dim], unit length.
-        owners: Which candidate each chunk is of, int64[m].
-        weight: 0 to 1; at 0 the first ones are chosen.
-        k: How many are chosen.
+        vectors: float32[n, dim], unit length; zeros are like nothing.
+        weight: 0 to 1; at 0 the order stays.
 
     Returns:
-        Their places, int64[min(k, n)], in the order in which they were chosen, ties in the order
-        before. Costs time in k times the number of chunks.
+        Their places, int64[n], in the order in which they were chosen, ties in the order before.
+        Takes time and memory in the square of n.
     """
     best = scores.max(initial=0.0)
-    relevance = scores / best if best > 0.0 else scores
-    alike = np.full(len(scores), -np.inf)
-    left = np.ones(len(scores), dtype=np.bool_)
-    chosen: list[int] = []
-    for _ in range(min(k, len(scores))):
-        likeness = np.where(np.isfinite(alike), alike, 0.0)
-        worth = np.where(left, relevance - weight * likeness, -np.inf)
-        one = int(worth.argmax())
-        chosen.append(one)
-        left[one] = False
-        own = vectors[owners == one]
-        if len(own):
-            np.maximum.at(alike, owners, (vectors @ own.T).max(axis=1))
-    return np.array(chosen, dtype=np.int64)
+    left = scores / best if best > 0.0 else scores.copy()
+    cosines = np.maximum(vectors @ vectors.T, 0.0)
+    alike = np.zeros(len(scores))
+    chosen = np.empty(len(scores), dtype=np.int64)
+    for at in range(len(scores)):
+        one = chosen[at] = int((left - weight * alike).argmax())
+        left[one] = -np.inf
+        np.maximum(alike, cosines[one], out=alike)
+    return chosen
+
+
+def best_vectors(
+    keys: NDArray[np.int64],
+    vectors: NDArray[np.float32],
+    owners: NDArray[np.int64],
+    query: NDArray[np.float32],
+) -> NDArray[np.float32]:
+    """Return of each candidate the chunk that is nearest to a query, zeros where it has none.
+
+    Args:
+        keys: Of the candidates, int64[n].
+        vectors: Of their chunks, float32[m, dim].
+        owners: The key of what each chunk is of, int64[m].
+        query: float32[dim].
+
+    Returns:
+        float32[n, dim].
+    """
+    best = np.zeros((len(keys), len(query)), dtype=np.float32)
+    sorter = np.argsort(keys)
+    # Of several that are written to one place the last stays.
+    nearest_last = np.argsort(vectors @ query, kind="stable")
+    owned = np.searchsorted(keys, owners[nearest_last], sorter=sorter)
+    best[sorter[owned]] = vectors[nearest_last]
+    return best

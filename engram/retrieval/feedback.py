@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -18,6 +19,16 @@ if TYPE_CHECKING:
 _BEST: Final = 5
 """Candidates that are taken for answers."""
 
+_LEAST_SHARE: Final = 0.4
+"""What they score at least, of the best score: few memories are not all answers. What has a word
+once scores by it 0.45 of what has it often."""
+
+_SHARED_BY: Final = 2
+"""Of how many of them a word is."""
+
+_MOST_WORDS: Final = 64
+"""Words that are weighed."""
+
 _MOST_TERMS: Final = 5
 
 
@@ -26,16 +37,20 @@ def second_look(
 ) -> NDArray[np.float64]:
     """Return what the most telling words of the best candidates score in all, float64[n], 0 to 1.
 
+    All are 0 where the best share no word but the query's.
+
     Args:
         source: What is searched.
         keys: Of the candidates, int64[n].
         scores: By the query, float64[n].
     """
-    order = np.lexsort((keys, -scores))
-    best = source.bodies(keys[order[:_BEST]])
-    found = further_words(best, source.query.text, source.words_of)
+    best = np.lexsort((keys, -scores))[:_BEST]
+    best = best[scores[best] >= _LEAST_SHARE * scores.max(initial=0.0)]
+    found = further_words(source.bodies(keys[best]), source.query.text, source.words_of)
+    if not found:
+        return np.zeros(len(keys))
     words = source.weigh(keys, " ".join(found))
-    telling = telling_terms(words.frequencies[order[:_BEST]], words.rarity)
+    telling = telling_terms(words.frequencies[best], words.rarity)
     return scaled(
         words._replace(
             frequencies=words.frequencies[:, telling], rarity=words.rarity[telling]
@@ -46,20 +61,27 @@ def second_look(
 def further_words(
     texts: Sequence[str], query: str, words_of: Callable[[str], dict[str, str]]
 ) -> list[str]:
-    """Return words of texts that a query has in no form, each in the first form found.
+    """Return words that several texts have and a query has in no form.
 
     Args:
         texts: Where to look.
         query: What was asked.
         words_of: Returns the words of a text as it is searched, by their stems.
+
+    Returns:
+        At most 64, those of most texts first, each in the first form found.
     """
     asked = words_of(query)
     found: dict[str, str] = {}
+    having = Counter[str]()
     for text in texts:
-        for stem, word in words_of(text).items():
-            if stem not in asked:
-                found.setdefault(stem, word)
-    return list(found.values())
+        words = words_of(text)
+        having.update(words.keys() - asked.keys())
+        for stem, word in words.items():
+            found.setdefault(stem, word)
+    shared = [stem for stem in found if having[stem] >= _SHARED_BY]
+    shared.sort(key=having.__getitem__, reverse=True)
+    return [found[stem] for stem in shared[:_MOST_WORDS]]
 
 
 def telling_terms(
@@ -75,9 +97,10 @@ def telling_terms(
 
     Returns:
         Their places, int64[u], the most telling first, ties in order; at most five, and none that
-        is worth nothing.
+        is worth nothing or that only one text has.
     """
-    worth = rarity * np.count_nonzero(frequencies, axis=0)
+    having = np.count_nonzero(frequencies, axis=0)
+    worth = np.where(having >= _SHARED_BY, rarity * having, 0.0)
     order = np.argsort(-worth, kind="stable")[:_MOST_TERMS]
     telling: NDArray[np.int64] = order[worth[order] > 0.0]
     return telling

@@ -12,6 +12,7 @@ from engram.models import Certificate
 from engram.retrieval import date_expressions
 from engram.retrieval.complete import Signals, complete, scaled
 from engram.retrieval.confidence import confidence
+from engram.retrieval.diversity import best_vectors
 from engram.retrieval.feedback import second_look
 from engram.retrieval.fusion import Fusion
 from engram.retrieval.ranking import Ranking
@@ -46,6 +47,9 @@ class Source(Protocol):
 
     def distances(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return how far some are from the query; infinite where one has no vector."""
+
+    def allows(self, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of some episodes, int64[n], ascending, the filters let through."""
 
     def weigh(self, keys: NDArray[np.int64], text: str | None = None) -> WordWeights:
         """Return what the words of the query, or of another text, weigh in some."""
@@ -94,13 +98,21 @@ def hybrid(source: Source) -> Ranking:
         scores = mixed(scores, second_look(source, found.keys, scores), feedback)
     # Where meaning alone counts scores only fall with distance, and rounding may make two the same.
     by = found.distances if query.text_share == 0.0 else -scores
-    order = np.lexsort((found.keys, by))[: query.width]
-    distances = found.distances[order]
-    sure = confidence(_cosines(distances), _coverage(words)[order])
+    order = np.lexsort((found.keys, by))
+    sure = confidence(_cosines(found.distances), _coverage(words, len(found.keys)))
+    if not query.text.strip():
+        sure = np.zeros(len(sure))  # nothing answers what asks nothing
     calibrated = query.blending.method == "complete"
+    if calibrated and query.min_score is not None:
+        order = order[sure[order] >= query.min_score]
+    order = order[: query.width]
     keys = found.keys[order]
-    chunks = source.vectors(keys) if query.blending.diversity else None
-    return Ranking(keys, scores[order], distances, certificate, sure, calibrated, chunks)
+    vectors = None
+    if first := query.unlike:
+        vectors = best_vectors(keys[:first], *source.vectors(keys[:first]), query.vector)
+    return Ranking(
+        keys, scores[order], found.distances[order], certificate, sure[order], calibrated, vectors
+    )
 
 
 def _candidates(source: Source) -> tuple[_Candidates, Certificate]:
@@ -130,7 +142,8 @@ def by_words(query: Query, search: Callable[[int], Ranked], count: int, noun: st
         count: How many the filters let through.
         noun: Of what.
     """
-    keys, scores = search(query.k) if query.mode == "hybrid" and query.text_share else _NONE
+    asked = query.mode == "hybrid" and query.text_share > 0.0
+    keys, scores = search(query.candidates) if asked else _NONE
     if query.blending.method == "min_max":
         weights = query.vector_weight, query.text_weight
         keys, scores = blend(*_NONE, keys, scores, *weights, query.k)
@@ -138,6 +151,7 @@ def by_words(query: Query, search: Callable[[int], Ranked], count: int, noun: st
         scores = scaled(np.array(list(_fused(query, _NONE[0], keys).values())))
     else:
         scores = scaled(scores)
+    keys, scores = keys[: query.k], scores[: query.k]
     reason = f"{count} {noun} match: none of them is embedded yet"
     return Ranking(keys, scores, np.full(len(keys), np.inf), _certificate(query, count, reason))
 
@@ -149,9 +163,11 @@ def _complete(source: Source, found: _Candidates) -> tuple[NDArray[np.float64], 
     if query.text_share == 0.0:
         return scaled(similarities), source.weigh(keys)
     turns = source.turns(keys)
-    # A question says something of its answer where it is no candidate itself, too.
+    # A question says something of its answer where it is no candidate itself, too; but not where
+    # the filters leave it out, or it is hidden.
     asked = distinct(turns.answers[turns.answers > 0])
-    weighed = np.concatenate((keys, asked[_places(keys, asked) < 0]))
+    asked = asked[_places(keys, asked) < 0]
+    weighed = np.concatenate((keys, asked[source.allows(asked)]))
     words = source.weigh(weighed)
     # Of questions that are candidates and of others.
     questions = _places(keys, turns.answers)
@@ -211,11 +227,16 @@ def _nearness(source: Source, keys: NDArray[np.int64]) -> NDArray[np.float64] | 
     return date_expressions.nearness(source.times(keys), spans) if spans else None
 
 
-def _coverage(words: WordWeights) -> NDArray[np.float64]:
-    """Return how much of the query's words each has, by how rare they are, 0 to 1."""
-    total = words.rarity.sum()
-    shares: NDArray[np.float64] = (words.frequencies > 0) @ words.rarity
-    return np.minimum(shares / total, 1.0) if total > 0.0 else shares
+def _coverage(words: WordWeights, count: int) -> NDArray[np.float64]:
+    """Return the share of the query's distinct words that each of the first `count` texts has.
+
+    A rare word counts as much as a common one: how rare it is others decide, by what they write.
+    """
+    frequencies = words.frequencies[:count]
+    shares: NDArray[np.float64] = np.count_nonzero(frequencies, axis=1) / max(
+        frequencies.shape[1], 1
+    )
+    return shares
 
 
 def _certificate(query: Query, count: int, reason: str) -> Certificate:

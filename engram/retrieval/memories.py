@@ -139,6 +139,10 @@ class _Search:
         found[are_facts] = true_distances(self.facts, vector, keys[are_facts] - FACT)
         return found
 
+    def allows(self, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of some episodes, ascending, the filters let through."""
+        return self.index.allows(self.query.allowed, keys)
+
     def weigh(self, keys: NDArray[np.int64], text: str | None = None) -> WordWeights:
         """Return what the words of the query, or of another text, weigh in some."""
         asked = self.query.text if text is None else text

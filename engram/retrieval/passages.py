@@ -8,7 +8,7 @@ import unicodedata
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 from engram.embedding.sentences import sentence_spans
@@ -23,7 +23,8 @@ __all__ = ["MAX_WORDS", "Passage", "best_passage"]
 MAX_WORDS = 160
 """Words a passage may have unless fewer are asked for; a text of no more has none."""
 
-_READ = 65_536  # characters of a text that are read closely
+_READ = 65_536  # characters of a text that are read closely unless fewer are asked for
+_WANTED = 64  # words of a query that are looked for
 _PIECE_WORDS = 40  # what a sentence is cut into that alone is longer than a passage
 _TERM = re.compile(r"[^\W_]+")
 _MARKS = re.compile("[\u0300-\u036f]")
@@ -43,7 +44,9 @@ class Passage:
     passage_words: int
 
 
-def best_passage(query: str, content: str, most: int = MAX_WORDS) -> Passage | None:
+def best_passage(
+    query: str, content: str, most: int = MAX_WORDS, closely: int = _READ
+) -> Passage | None:
     """Return the passage of a text around the sentence that shares most with a query.
 
     A word counts by the logarithm of how few of the text's sentences have it; stop words count
@@ -53,18 +56,19 @@ def best_passage(query: str, content: str, most: int = MAX_WORDS) -> Passage | N
     sentence longer than a passage counts as several.
 
     Args:
-        query: What is looked for; any text.
+        query: What is looked for; any text. Its first 64 different words count.
         content: What it is looked for in; any text.
         most: Words it may have.
+        closely: Characters of the text whose sentences are compared.
 
     Returns:
         The passage; None where the text is no longer than one, or has none of the query's words.
-        Of a text of more than 65,536 characters, only the part so long that has most of them is
-        read closely.
+        Of a text of more than `closely` characters, only the part so long that has most of them
+        is read closely.
     """
-    wanted = set(_terms(searchable(query)))
-    at = _part_to_read(wanted, content)
-    read = content[at : at + _READ]
+    wanted = _first_terms(query)
+    at = _part_to_read(wanted, content, closely)
+    read = content[at : at + closely]
     words = word_spans(read)
     if not wanted or len(words) <= most:
         return None
@@ -80,12 +84,17 @@ def best_passage(query: str, content: str, most: int = MAX_WORDS) -> Passage | N
     return Passage(read[start:end], at + start, at + end, counted)
 
 
-def _part_to_read(wanted: set[str], content: str) -> int:
+def _first_terms(query: str) -> set[str]:
+    """Return the terms of a query that are looked for."""
+    return set(islice(dict.fromkeys(_terms(searchable(query))), _WANTED))
+
+
+def _part_to_read(wanted: set[str], content: str, length: int) -> int:
     """Return where the part of a very long text begins that is worth reading closely."""
-    starts = range(0, len(content), _READ)
+    starts = range(0, len(content), length)
     if len(starts) < 2:
         return 0
-    parts = (content[start : start + _READ].casefold() for start in starts)
+    parts = (content[start : start + length].casefold() for start in starts)
     best = _most_telling([{term for term in wanted if term in part} for part in parts])
     return starts[best or 0]
 

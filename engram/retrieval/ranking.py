@@ -25,13 +25,14 @@ MAX_K: Final = 4096
 """The largest `k`, and the largest pool of candidates a side contributes."""
 
 POOL: Final = 64
-"""Candidates each side contributes at least, so that an answer of up to 16 results is the beginning
+"""Candidates each side contributes at least, so that an answer of up to 64 results is the beginning
 of a longer one."""
 
 _POOL_PER_RESULT: Final = 4
 
-DIVERSITY_POOL: Final = 2
-"""Candidates for each result, where they are to be unlike each other."""
+DIVERSITY_POOL: Final = 64
+"""Candidates that change places for being unlike each other, however many results are asked for:
+up to there an answer is the beginning of a longer one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,21 +76,32 @@ class Query:
     def candidates(self) -> int:
         """How many candidates each side of a hybrid recall contributes at most.
 
-        Unless it is said: four for each result, and but for "min_max", whose scores depend on how
-        many there are, at least `POOL`. Where words have no weight it is what mode "cosine" would
-        look for, so that both find the same.
+        Unless it is said, `POOL`, or `k` where that is more: neither the number of results nor what
+        is done with the ranking changes the scores. By "min_max" four for each result. Where words
+        have no weight and nothing is left out by its confidence it is what mode "cosine" would look
+        for, so that both find the same.
         """
-        least = _POOL_PER_RESULT * self.k
-        if self.blending.method != "min_max":
-            least = self.width if self.text_share == 0.0 else max(least, POOL)
-        return max(min(self.pool or least, MAX_K), self.width)
+        if self.blending.method == "min_max":
+            pool = _POOL_PER_RESULT * self.k
+        elif self.text_share == 0.0 and self.min_score is None:
+            pool = self.width
+        else:
+            pool = POOL
+        return max(min(self.pool or pool, MAX_K), self.k)
 
     @property
     def width(self) -> int:
         """How many candidates a hybrid recall ranks, of which `chosen` chooses the results."""
         read = self.blending.rerank_top if self.blending.rerank else 0
-        unlike = DIVERSITY_POOL * self.k if self.blending.diversity else 0
-        return max(self.k, min(max(read, unlike), MAX_K))
+        return max(self.k, read, self.unlike)
+
+    @property
+    def unlike(self) -> int:
+        """How many of the first candidates change places for being unlike each other."""
+        if not self.blending.diversity:
+            return 0
+        # What a reranker reads may be among the first only then.
+        return max(DIVERSITY_POOL, self.blending.rerank_top if self.blending.rerank else 0)
 
     @property
     def text_share(self) -> float:
@@ -110,9 +122,10 @@ class Ranking:
         distances: float64[n], of the unit vectors; infinite without one.
         certificate: How the nearest ones were found.
         confidences: float64[n], 0 to 1; None where words were not looked at.
-        calibrated: Whether it is the confidence that a floor is for, and not the score.
-        chunks: The vectors of their chunks, float32[m, dim], unit length, and the key of each,
-            int64[m]; None unless the choice of results needs them.
+        calibrated: Whether it is the confidence that a floor is for, and not the score; what is
+            below one is left out then.
+        vectors: Of the first m, float32[m, dim], unit length, the chunk that is nearest to the
+            query, zeros where there is none; None unless the choice of results needs them.
     """
 
     keys: NDArray[np.int64]
@@ -121,7 +134,7 @@ class Ranking:
     certificate: Certificate | None
     confidences: NDArray[np.float64] | None = None
     calibrated: bool = False
-    chunks: Chunks | None = None
+    vectors: NDArray[np.float32] | None = None
 
     def taken(
         self, places: NDArray[np.int64], scores: NDArray[np.float64] | None = None
@@ -143,11 +156,9 @@ class Ranking:
 
     def passed(self, floor: float | None) -> NDArray[np.int64]:
         """Return the places of what is not below a floor, int64[m], ascending."""
-        if floor is None:
+        if floor is None or self.calibrated:
             return np.arange(len(self.keys))
-        judged = self.confidences if self.calibrated else self.scores
-        assert judged is not None  # noqa: S101 - a calibrated ranking has confidences
-        return np.flatnonzero(judged >= floor)
+        return np.flatnonzero(self.scores >= floor)
 
     def sure(self) -> list[float | None]:
         """Return the confidence of each, None where it is not known."""

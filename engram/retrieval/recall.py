@@ -112,6 +112,9 @@ class _Episodes:
     def distances(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
         return true_distances(self._index, self.query.vector, keys)
 
+    def allows(self, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return self._index.allows(self.query.allowed, keys)
+
     def weigh(self, keys: NDArray[np.int64], text: str | None = None) -> WordWeights:
         return self._index.weigh(self.query.text if text is None else text, keys)
 

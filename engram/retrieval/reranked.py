@@ -27,6 +27,12 @@ about an eighth of a second the first time, however long they are."""
 _LONGEST: Final = 12 * LATE_WORDS
 """Characters of a text that it reads: what has no spaces is one word."""
 
+_SEARCHED: Final = 65_536
+"""Characters of a text in which it looks for them."""
+
+_SEARCHED_CLOSELY: Final = 16_384
+"""Of these, the ones whose sentences are compared."""
+
 _CERTAIN: Final = 1e-12
 
 
@@ -55,8 +61,12 @@ def outputs(
 
 
 def passage_of(query: str, text: str) -> str:
-    """Return the part of a text that late interaction reads: around its best sentence by words."""
-    passage = best_passage(query, text, LATE_WORDS)
+    """Return the part of a text that late interaction reads: around its best sentence by words.
+
+    It is looked for in the first 65,536 characters, and there in the 16,384 that have most of the
+    query's words.
+    """
+    passage = best_passage(query, text[:_SEARCHED], LATE_WORDS, _SEARCHED_CLOSELY)
     if passage is not None:
         return passage.text[:_LONGEST]
     # Short, or without any word of the query: how it begins.
@@ -69,9 +79,9 @@ def reranked(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Order results by their scores and by what a model said of the first of them.
 
-    What it said is scaled to 0..1 among those it read, the worst to 0, the best to 1, and the best
-    score before is worth as much as the best it said. What it did not read counts as its worst: so
-    the first stay first, in an order of their own.
+    What it said is scaled to 0..1 among those it read, the worst to 0, the best to 1, all to 1
+    where it finds all alike. The best score before is worth as much as the best it said. What it
+    did not read counts as its worst: so the first stay first, in an order of their own.
 
     Args:
         scores: float64[n], descending.
@@ -83,8 +93,9 @@ def reranked(
         float64[n].
     """
     scaled = np.zeros(len(scores))
-    if len(said) and (spread := said.max() - said.min()) > 0.0:
-        scaled[: len(said)] = (said - said.min()) / spread
+    if len(said):
+        spread = said.max() - said.min()
+        scaled[: len(said)] = (said - said.min()) / spread if spread > 0.0 else 1.0
     total = mixed(scores, scaled, weight)
     order = np.arange(len(scores))
     order[: len(said)] = np.argsort(-total[: len(said)], kind="stable")
@@ -94,7 +105,17 @@ def reranked(
 def mixed(
     scores: NDArray[np.float64], others: NDArray[np.float64], weight: float
 ) -> NDArray[np.float64]:
-    """Return scores, float64[n], of which others in 0..1 make up a share; the scale is theirs."""
+    """Return scores of which others make up a share, the largest of them what it was before.
+
+    Args:
+        scores: float64[n], at least 0.
+        others: float64[n], 0 to 1. Where all are 0 they say nothing, and change nothing.
+        weight: Their share, 0 to 1, beside scores that are divided by the largest.
+    """
     best = scores.max(initial=0.0)
-    total: NDArray[np.float64] = (1.0 - weight) * scores + weight * best * others
+    if weight == 0.0 or best == 0.0 or not others.any():
+        return scores
+    total: NDArray[np.float64] = (1.0 - weight) * (scores / best) + weight * others
+    total /= total.max()
+    total *= best
     return total

@@ -118,8 +118,9 @@ class FullText:
         inner, *options = _TOKENIZER[1]
         surface = self._connection.tokenizer(inner, options)
         # A single accent is a word without a character.
-        said = [list(filter(None, surface(term.encode()))) for term in query_terms(query)]
-        words = [] if every_word else without_stop_words(said)
+        terms = query_terms(query)
+        said = [list(filter(None, surface(term.encode()))) for term in terms]
+        words = [] if every_word else without_stop_words(terms, said)
         words = words or list(chain.from_iterable(said))
         stems = self.tokenizer()(" ".join(words).encode())
         found: dict[str, str] = {}

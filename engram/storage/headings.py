@@ -9,22 +9,18 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from engram.times import DAY, from_micros
+from engram.times import DAY, MONTHS, from_micros
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-ASSISTANTS: Final = frozenset({"assistant", "ai", "bot", "model", "agent"})
-"""Actors that are a language model, in lower case."""
+ASSISTANTS: Final = frozenset({"assistant", "Assistant", "ai", "AI", "bot", "model", "agent"})
+"""Actors that are a language model, spelled as chats do; "Ai" and "Bot" may be somebody's name."""
 
-_ROLES: Final = ASSISTANTS | {"user", "human", "system", "tool"}
+_ROLES: Final = ASSISTANTS | {"user", "User", "human", "Human", "system", "System", "tool"}
 _MOST_NAMES: Final = 4
 _LONGEST: Final = 100
 """Characters that the names may have together."""
-_MONTHS: Final = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
 
 
 def heading(actors: Iterable[str], occurred_at: int) -> str | None:
@@ -37,7 +33,7 @@ def heading(actors: Iterable[str], occurred_at: int) -> str | None:
     Returns:
         The heading; None where nobody has a name, or names are many or long.
     """
-    names = [name for given in actors if (name := given.strip()) and name.lower() not in _ROLES]
+    names = [name for given in actors if (name := given.strip()) and name not in _ROLES]
     if not names or len(names) > _MOST_NAMES or sum(map(len, names)) > _LONGEST:
         return None
     return f"{', '.join(names)} ({_date(occurred_at // DAY)}):"
@@ -52,4 +48,4 @@ def headed(before: str | None, content: str) -> str:
 def _date(days: int) -> str:
     """Return the date so many days after 1970-01-01."""
     day = from_micros(days * DAY)
-    return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
+    return f"{day.day} {MONTHS[day.month - 1]} {day.year}"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterator, Sequence
 
 
 def _words(text: str) -> frozenset[str]:
-    return frozenset(re.findall("[a-z]+", text))
+    return frozenset(text.split())
 
 
 # "may" is no stop word: it is a month as well.
@@ -30,28 +29,61 @@ _STUMPS: Final = _words("""
     wouldn
 """)
 _ENDINGS: Final = _words("d ll m re s t ve")
+# Titles begin with them, names seldom.
+_ARTICLES: Final = _words("a an the")
 
 STOP_WORDS: Final = _WORDS | _STUMPS | _ENDINGS
 """In small letters, with the pieces that contractions are split into."""
 
 
-def without_stop_words(terms: Iterable[Sequence[str]]) -> list[str]:
+_OPENING: Final = "\"'([{_*\u00ab\u2018\u201c"
+_CLOSING: Final = "\"')]}_*\u00bb\u2019\u201d"
+
+
+def without_stop_words(terms: Sequence[str], words: Sequence[Sequence[str]]) -> list[str]:
     """Return the words of a query that say what it is about, in their order.
 
     A possessive is asked for as its owner: texts that name "Ann" answer what is asked of "Ann's".
-    "not" goes as well: a ranking by words cannot tell what is denied.
+    "not" goes as well: a ranking by words cannot tell what is denied. "Will" and "US" stay where
+    they are written so.
 
     Args:
-        terms: What white space sets apart in the query, each split into its words in small letters.
+        terms: What white space sets apart in the query.
+        words: The words of each, in small letters.
     """
-    return [word for term in terms for word in term if word not in _stop_words_in(term)]
+    return [
+        word
+        for named, term in zip(_named(terms), words, strict=True)
+        for word in term
+        if word not in _stop_words_in(term, named=named)
+    ]
 
 
-def _stop_words_in(term: Sequence[str]) -> frozenset[str]:
+def _named(terms: Sequence[str]) -> Iterator[bool]:
+    """Yield of each term whether it is written as names are, and that says something.
+
+    It does not at the beginning of a sentence, or where each word is written so; but two capitals
+    do anywhere in a query that has small letters.
+    """
+    bare = [term.lstrip(_OPENING) for term in terms]
+    shouted = " ".join(terms).isupper()
+    titled = not any(term[:1].islower() for term in bare)
+    begins = True
+    for given, term in zip(terms, bare, strict=True):
+        capital, second = term[:1].isupper(), term[1:2]
+        yield capital and (
+            (second.isupper() and not shouted) or (second.isalpha() and not begins and not titled)
+        )
+        begins = given.rstrip(_CLOSING).endswith((".", "?", "!", ":"))
+
+
+def _stop_words_in(term: Sequence[str], *, named: bool) -> frozenset[str]:
     """Return which words are stop words in a term.
 
     By itself "Don" is a name and "D" a vitamin; and in "on-call" both words say something.
     """
     if len(term) == 1:
-        return _WORDS
-    return STOP_WORDS if term[-1] in _ENDINGS else frozenset()
+        return _ARTICLES if named else _WORDS
+    if term[-1] not in _ENDINGS:
+        return frozenset()
+    return _ENDINGS if named and term[-1] == "s" else STOP_WORDS

@@ -2,8 +2,9 @@
 
 A turn is an episode with an actor. It goes on with the conversation of the turn before it: the
 latest of the turns written earlier that are of the same agent, tags, provenance and quarantine and
-happened at most `PAUSE` before it, and not after it. So nothing that ranks a turn comes from
-another agent's text, or from one that is trusted otherwise.
+happened at most `PAUSE` before it, and not after it. So of conversations nothing counts for a turn
+that another agent wrote, or that is trusted otherwise. What such texts still do: all texts of the
+file tell how rare a word is, and of the candidates of one recall the best sets the scale.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ def _rows(
 
 def is_assistant(actors: Sequence[str]) -> bool:
     """Return whether an assistant alone said something."""
-    return len(actors) == 1 and actors[0].strip().lower() in ASSISTANTS
+    return len(actors) == 1 and actors[0].strip() in ASSISTANTS
 
 
 def asks(text: str) -> bool:

@@ -24,6 +24,13 @@ def read_as(tmp_path):
     return read_content
 
 
+def talk(*places):
+    """A conversation of one session whose turns have these ids."""
+    lines = [{"speaker": "Ana", "dia_id": place, "text": "Hello."} for place in places]
+    date = "1:56 pm on 8 May, 2023"
+    return conversation("c", conversation={"session_1": lines, "session_1_date_time": date})
+
+
 def turns(haystack, *, whole_sessions=False, user_only=False):
     return turns_of(haystack, whole_sessions=whole_sessions, user_only=user_only)
 
@@ -134,6 +141,11 @@ def test_a_collection(read_as):
     assert data.labels["2"].turns == ["b"]
 
 
+def test_the_highest_relevance_there_is(read_as):
+    data = read_as(collection, documents() | {"qrels": [["1", "a", 2**63 - 1], ["2", "b", -1]]})
+    assert [data.labels[one].grades for one in "12"] == [{"a": 2**63 - 1}, {}]
+
+
 @pytest.mark.parametrize(
     ("reader", "content"),
     [
@@ -148,8 +160,22 @@ def test_a_collection(read_as):
         (locomo, json.dumps(documents())),
         (locomo, json.dumps([conversation("c"), conversation("c")])),
         (locomo, json.dumps([conversation("c", conversation={"session_1": [{}]})])),
+        (locomo, json.dumps([conversation("c", conversation={})])),
+        (locomo, json.dumps([conversation("c", conversation={"session_1": []})])),
+        (locomo, json.dumps([talk("D1:1", "D1:1")])),
+        (locomo, json.dumps([talk("D1:1", "D01:001")])),
+        (longmemeval, json.dumps([instance(0, haystack_sessions=[[], [], []])])),
+        (longmemeval, json.dumps([instance(0, haystack_session_ids=["s", "s", "s~2"])])),
+        *(
+            (longmemeval, json.dumps([instance(0, question_type=name)]))
+            for name in ("all", "all_with_abstention", "flagged", "type_weighted")
+        ),
         (collection, json.dumps(official(1))),
         (collection, json.dumps(documents() | {"qrels": [["1", "a"]]})),
+        *(
+            (collection, json.dumps(documents() | {"qrels": [["1", "a", relevance]]}))
+            for relevance in (2**63, -(2**64), 10**400, 0.5, "1", True, None)
+        ),
         (collection, json.dumps(documents() | {"corpus": documents()["corpus"] * 2})),
     ],
 )

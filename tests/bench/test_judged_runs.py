@@ -249,6 +249,49 @@ def test_a_wrong_command_line_exits_with_2(run, tmp_path, more):
     assert not Path("kept").exists()
 
 
+@pytest.mark.parametrize("more", [(), ("--overwrite",), ("--resume",)], ids=str)
+@pytest.mark.parametrize("link", [None, "symlink_to", "hardlink_to"])
+@pytest.mark.parametrize("as_times", [False, True], ids=["records", "times"])
+def test_the_data_is_never_written_over(run, tmp_path, link, as_times, more):
+    data = write(tmp_path / "data.times.jsonl", official(1))
+    kept = data.read_bytes()
+    records = "data" if as_times else "data.times.jsonl"
+    if link:
+        records = "other"
+        getattr(tmp_path / f"other{'.times.jsonl' if as_times else ''}", link)(data)
+    given = ("longmemeval", "--data", data, *PLAIN, "--records", records, *more)
+    before = sorted(tmp_path.iterdir())
+    assert run(*given).code == 2
+    assert (data.read_bytes(), sorted(tmp_path.iterdir())) == (kept, before)
+
+
+def test_records_and_times_are_two_files(run, tmp_path):
+    write(tmp_path / "data.json", official(1))
+    Path("a").write_text("kept")
+    Path("a.times.jsonl").symlink_to("a")
+    assert run(*asked("longmemeval", "--records", "a", "--overwrite")).code == 2
+    assert Path("a").read_text() == "kept"
+
+
+@pytest.mark.parametrize("other", ["longmemeval", "locomo", "ir"])
+def test_records_of_another_set_are_refused(run, name, other):
+    assert run(*asked(name, "--records", "kept")).code == 0
+    printed = run(other, "--from-records", "kept", "--json")
+    if other == command(name):
+        assert printed.document["set"] == other
+    else:
+        assert (printed.code, printed.error["code"]) == (1, "bad_file")
+
+
+def test_where_nothing_is_answerable_there_is_nothing_to_measure(run, tmp_path):
+    write(tmp_path / "data.json", [official(1)[0] | {"question_id": "q0_abs"}])
+    document = run(*asked("longmemeval", "--json")).document
+    group = document["groups"]["all"]
+    assert (group["n"], group["turn_mrr"], group["interval"]) == (0, None, {})
+    assert document["groups"]["all_with_abstention"]["n"] == 1
+    assert run(*asked("longmemeval")).code == 0
+
+
 def test_a_file_of_another_set_is_refused_before_anything_is_written(run, tmp_path):
     write(tmp_path / "data.json", documents())
     refused = run(*asked("longmemeval", "--records", "kept", "--json"))

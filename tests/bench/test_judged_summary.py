@@ -131,6 +131,27 @@ def test_categories(figures):
     assert document["folds"]["hybrid"]["group"] == "1-4"
 
 
+def test_the_set_decides_the_groups_and_not_what_the_kinds_look_like(figures):
+    def asked(*kinds):
+        return [record(f"c:{at}", ["a#0"], ["a#0"], kind=kind) for at, kind in enumerate(kinds)]
+
+    document = figures(*asked("1", "5", "6"), header=LOCOMO)
+    assert {name: group["n"] for name, group in document["groups"].items()} == {
+        "all": 3,
+        "1-4": 1,
+        "1": 1,
+        "5": 1,
+        "6": 1,
+    }
+    assert document["folds"]["hybrid"]["group"] == "1-4"
+    typed = figures(*asked("1", "5"))
+    assert list(typed["groups"]) == ["all", "flagged", "1", "5"]
+    assert typed["folds"]["hybrid"]["group"] == "all"
+    adversarial = figures(*asked("5", "6"), header=LOCOMO)
+    assert list(adversarial["groups"]) == ["all", "5", "6"]
+    assert adversarial["folds"]["hybrid"]["group"] == "all"
+
+
 def test_types_are_weighted_by_their_natural_mix(figures):
     def typed(kind, number):
         hit = kind == "multi-session"
@@ -273,6 +294,7 @@ def test_a_run_that_was_killed_is_measured_as_far_as_it_got(tmp_path):
         json.dumps(HEADER) + "\n",
         json.dumps(HEADER) + "\n" + json.dumps({"question": "q"}) + "\n",
         json.dumps(HEADER) + "\n" + json.dumps(record("q", {}, ["a#0"])) + "\n",
+        json.dumps(HEADER) + "\n" + json.dumps(record("q", ["a#0"], kind="flagged")) + "\n",
         json.dumps(HEADER) + "\n" + 2 * (json.dumps(record("q", ["a#0"])) + "\n"),
     ],
 )

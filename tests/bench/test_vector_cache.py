@@ -74,6 +74,46 @@ def test_what_was_half_written_is_cut_off(cache, tmp_path, ending):
     np.testing.assert_array_equal(again.get(["b"])[0], rows(1, start=50)[0])
 
 
+@pytest.mark.parametrize("opened_before", [False, True], ids=["opened after", "opened before"])
+@pytest.mark.parametrize("ending", [".entries", ".f32"])
+@pytest.mark.parametrize("cut", [0, 1, 16, 31, 32, 33, 35, 36, 47, 48, 49, 71, 72, 73, 95, 96])
+def test_of_files_that_were_cut_short_what_is_whole_stays(tmp_path, ending, cut, opened_before):
+    """Three texts of 2, 1 and 3 chunks: 108 bytes of entries and 96 bytes of vectors."""
+    vectors, counts = rows(2, 1, 3, start=1)
+    places = dict(zip("abc", np.split(vectors, [2, 3]), strict=True))
+    before = VectorCache(tmp_path, "model", 4)
+    before.put(["a", "b", "c"], vectors, counts)
+    (file,) = tmp_path.glob(f"*{ending}")
+    with file.open("r+b") as opened:
+        opened.truncate(cut)
+    ends = {".entries": (36, 72, 108), ".f32": (32, 48, 96)}[ending]
+    lost = [text for text, end in zip("abc", ends, strict=True) if end > cut]
+    embedded = []
+
+    def embed(texts):
+        embedded.extend(texts)
+        parts = [places[text] for text in texts]
+        return np.concatenate(parts), np.array([len(part) for part in parts])
+
+    for cache in (before, before) if opened_before else (VectorCache(tmp_path, "model", 4),):
+        cache.fill(["a", "b", "c"], embed)
+    assert embedded == lost
+    for one in (cache, VectorCache(tmp_path, "model", 4)):
+        found, lengths = one.get(["a", "b", "c"])
+        np.testing.assert_array_equal(found, vectors)
+        assert lengths.tolist() == [2, 1, 3]
+
+
+@pytest.mark.parametrize("ending", [".entries", ".f32"])
+def test_of_a_file_that_is_gone_everything_is_embedded_again(cache, tmp_path, ending):
+    cache.put(["a"], *rows(2, start=1))
+    (file,) = (tmp_path / "kept").glob(f"*{ending}")
+    file.unlink()
+    for one in (cache, VectorCache(tmp_path / "kept", "model", 4)):
+        one.fill(["a"], lambda _: rows(2, start=50))
+        np.testing.assert_array_equal(one.get(["a"])[0], rows(2, start=50)[0])
+
+
 @pytest.mark.parametrize(("lengths", "texts"), [((1, 1), ["a"]), ((1,), ["a", "b"])])
 def test_vectors_that_do_not_fit_the_texts_are_refused(cache, lengths, texts):
     with pytest.raises(ValueError, match="do not fit"):

@@ -213,3 +213,22 @@ def test_facts_among_the_hits(run, store):
     assert all(
         "fact" not in h for h in run("recall", store, question, "--json").document["results"]
     )
+
+
+def test_the_blending_is_that_of_the_library(run, store):
+    with Engram(store, agent_id="ana") as memory:
+        for blending in ("complete", "min_max", "reciprocal_rank"):
+            told = [hit.score for hit in memory.recall("ferry at noon", blending=blending)]
+            document = run(
+                "recall",
+                store,
+                "ferry at noon",
+                "--agent-id",
+                "ana",
+                "--blending",
+                blending,
+                "--json",
+            ).document
+            assert [hit["score"] for hit in document["results"]] == pytest.approx(told)
+    refused = run("recall", store, "ferry", "--blending", "best")
+    assert refused.code == 2

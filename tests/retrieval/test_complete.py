@@ -91,3 +91,19 @@ def test_without_words_only_the_cosine_is_left(found, conversation, assistant, d
     scores = complete(found, blending, 0.0)
     best = found.similarities.max(initial=0.0) or 1.0
     np.testing.assert_allclose(scores, found.similarities / best, rtol=1e-15)
+
+
+@given(st.integers(5, 64), st.integers(10, 60), st.integers(0, 2**32 - 1))
+def test_equal_candidates_score_equally_wherever_they_stand(count, terms, seed):
+    chance = np.random.default_rng(seed)
+    equal, others = chance.integers(0, 3, terms), chance.integers(0, 3, (2, terms))
+    frequencies = np.vstack([np.tile(equal, (count, 1)), others]).astype(np.float32)
+    rows = len(frequencies)
+    found = Signals(
+        similarities=np.append(np.full(count, 0.6), chance.random(2)),
+        words=WordWeights(frequencies, np.full(rows, 20.0), 6.0 * chance.random(terms), 20.0),
+        questions=np.full(rows, -1),
+        turns=TurnColumns(np.arange(1, rows + 1), np.zeros(rows, int), np.zeros(rows, bool)),
+        nearness=None,
+    )
+    assert len(set(complete(found, Blending(), 0.5)[:count].tolist())) == 1

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tempfile
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from engram.cli.failures import MissingFileError
+from engram.cli.failures import BadFileError, MissingFileError
 from engram.cli.options import json_option
 from engram.cli.output import print_document
 
@@ -163,7 +164,7 @@ def _measure(name: str, read: Callable[[Content], DataSet], options: dict[str, A
     file, records = options["from_records"], options["records"]
     _check(options)
     if file is not None:
-        _print(file, as_json=options["as_json"])
+        _print(name, file, as_json=options["as_json"])
         return
     plan = _plan(name, read, options)
     if records is not None:
@@ -182,6 +183,19 @@ def _check(options: dict[str, Any]) -> None:
         raise click.UsageError(message)
     if options["resume"] and options["overwrite"]:
         message = "give one of --resume and --overwrite"
+        raise click.UsageError(message)
+    _check_files(options["data"], options["records"])
+
+
+def _check_files(data: Path | None, records: Path | None) -> None:
+    """Refuse to write over the data or, where links lead, one file as two."""
+    from engram.bench.judged.records import times_file  # noqa: PLC0415 - see `engram.cli.files`
+
+    if data is None or records is None:
+        return
+    there = [file for file in (data, records, times_file(records)) if file.exists()]
+    if any(one.samefile(other) for one, other in combinations(there, 2)):
+        message = "--data, --records and the file of times beside it must be three files"
         raise click.UsageError(message)
 
 
@@ -215,14 +229,17 @@ def _run(plan: Plan, records: Path, options: dict[str, Any]) -> None:
         message = f"there is no folder {records.parent}"
         raise MissingFileError(message)
     run(plan, records, resume=options["resume"], overwrite=options["overwrite"])
-    _print(records, as_json=options["as_json"])
+    _print(plan.name, records, as_json=options["as_json"])
 
 
-def _print(records: Path, *, as_json: bool) -> None:
+def _print(name: str, records: Path, *, as_json: bool) -> None:
     from engram.bench.judged.printing import print_summary  # noqa: PLC0415
     from engram.bench.judged.summary import json_of  # noqa: PLC0415
 
     document = json_of(records)
+    if document["set"] != name:
+        message = f"{records} has records of another set than {name}"
+        raise BadFileError(message)
     if as_json:
         print_document(document)
     else:

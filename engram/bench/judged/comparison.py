@@ -48,7 +48,7 @@ def comparison(first: Run, second: Run, label: str, second_label: str) -> dict[s
     after = measured([other for _, other in pairs], second_label)
     names = measure_names(of_documents=first.of_documents)
     return {
-        "set": first.header["set"],
+        "set": first.data_set,
         "label": label,
         "second_label": second_label,
         "questions": len(pairs),
@@ -56,7 +56,7 @@ def comparison(first: Run, second: Run, label: str, second_label: str) -> dict[s
         "only_second": len(second.records) - len(pairs),
         "groups": {
             group: _differences(names, before[rows], after[rows], group)
-            for group, rows in groups(ours).items()
+            for group, rows in groups(first.data_set, ours).items()
         },
     }
 

@@ -11,6 +11,7 @@ import msgspec
 
 from engram.bench.judged.asking import Question
 from engram.bench.judged.data import DataSet, Haystack, Labels, Said, Session
+from engram.bench.judged.groups import GROUPS
 from engram.bench.judged.reading import Content, moment, refused, unique
 
 if TYPE_CHECKING:
@@ -22,9 +23,9 @@ _LONGMEMEVAL = "LongMemEval file"
 _LOCOMO = "LoCoMo file"
 _ABSTENTION = "_abs"
 _WEEKDAY = re.compile(r"\s*\([^)]*\)\s*")
-_SESSION = re.compile(r"session_([0-9]+)")
+_SESSION = re.compile(r"session_(0|[1-9][0-9]{,8})")
 _EVIDENCE = re.compile(r"[;\s]+")
-_DIALOG = re.compile(r"D0*([0-9]+):0*([0-9]+)")
+_DIALOG = re.compile(r"D0*([0-9]{1,9}):0*([0-9]{1,9})")
 _SESSION_DATE = "%I:%M %p on %d %B, %Y"
 
 
@@ -107,6 +108,9 @@ def longmemeval(content: Content) -> DataSet:
     for listed, questions in pairs:
         sessions, flagged = _sessions(listed, content)
         haystacks.append(Haystack(sessions, [_question(one, content) for one in questions]))
+        if any(one.question_type in GROUPS for one in questions):
+            reason = "a type of question has the name of a group"
+            raise refused(content.name, _LONGMEMEVAL, reason)
         labels |= {one.question_id: _labels(one, sessions, flagged) for one in questions}
     return DataSet(haystacks, labels)
 
@@ -139,6 +143,7 @@ def _sessions(listed: list[_Listed], content: Content) -> tuple[list[Session], s
                 flagged.add(said[-1].id)
         dates.append(moment(one.date, _day_and_time, content.name, _LONGMEMEVAL, "a session"))
         sessions.append(Session(one.session_id, dates[-1], said))
+    _check_turns(sessions, content, _LONGMEMEVAL)
     return [sessions[at] for at in sorted(range(len(dates)), key=dates.__getitem__)], flagged
 
 
@@ -210,9 +215,25 @@ def _talks(
             caption = f" [shares {line.blip_caption}]" if line.blip_caption else ""
             said.append(Said(f"D{number}#{position}", line.speaker, line.text + caption))
             if found := _DIALOG.fullmatch(line.dia_id):
-                places[int(found[1]), int(found[2])] = said[-1].id, f"D{number}"
+                place = int(found[1]), int(found[2])
+                if place in places:
+                    raise refused(content.name, _LOCOMO, "two turns have the same id")
+                places[place] = said[-1].id, f"D{number}"
         sessions.append(Session(f"D{number}", at, said))
+    _check_turns(sessions, content, _LOCOMO)
     return sessions, places
+
+
+def _check_turns(sessions: list[Session], content: Content, what: str) -> None:
+    """Refuse what holds no turn, or two of one id.
+
+    Raises:
+        BadFileError: It does.
+    """
+    ids = [turn.id for session in sessions for turn in session.turns]
+    if not ids:
+        raise refused(content.name, what, "a question has no turns to find")
+    unique(ids, content.name, what, "turns")
 
 
 def _spoken_date(text: str) -> datetime:

@@ -13,6 +13,7 @@ from engram.bench.judged.reading import Content, refused, unique
 __all__ = ["collection"]
 
 _COLLECTION = "collection with judgements"
+_HIGHEST = 2**63 - 1
 
 
 class _Document(msgspec.Struct):
@@ -62,10 +63,10 @@ def _grades(read: _Collection, content: Content) -> defaultdict[str, dict[str, i
     grades: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for judgement in read.qrels:
         match judgement:
-            case [str(query), str(document), int(relevance), *_]:
+            case [str(query), str(document), int(relevance), *_] if abs(relevance) <= _HIGHEST:
                 if relevance > 0 and document in there:
                     grades[query][document] = relevance
             case _:
-                reason = "a judgement does not begin with query, document and relevance"
+                reason = "a judgement does not begin with query, document and whole relevance"
                 raise refused(content.name, _COLLECTION, reason)
     return grades

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from engram.bench.judged.groups import GROUPS
 from engram.cli.failures import BadFileError
 from engram.errors import InvalidArgument
 
@@ -78,6 +79,11 @@ class Run:
     labels: list[str]
 
     @property
+    def data_set(self) -> str:
+        """The name of the set: "longmemeval", "locomo" or "ir"."""
+        return str(self.header["set"])
+
+    @property
     def of_documents(self) -> bool:
         """Whether documents were looked for, and not turns of conversations."""
         return self.records[0].grades is not None
@@ -110,6 +116,9 @@ def read(file: Path) -> Run:
     for number, record in enumerate(records, 2):
         if record.question in seen or set(record.answers) != set(labels):
             message = f"{file}, line {number}: a second record of its question, or other labels"
+            raise BadFileError(message)
+        if record.kind in GROUPS:
+            message = f"{file}, line {number}: a type of question has the name of a group"
             raise BadFileError(message)
         seen.add(record.question)
     return Run(header, records, sorted(labels, key=lambda label: label != "hybrid"))

@@ -9,7 +9,7 @@ import numpy as np
 
 from engram.bench.judged import records as kept
 from engram.bench.judged.abstention import abstention
-from engram.bench.judged.groups import FOLDS, TYPE_MIX, folds, groups, headline
+from engram.bench.judged.groups import FOLDS, TYPE_MIX, TYPE_WEIGHTED, folds, groups, headline
 from engram.bench.judged.measures import CUTS, measure_names, measured
 from engram.bench.judged.resampling import intervals, means, resamples
 from engram.bench.stats import LatencyStats
@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 
     from engram.bench.judged.records import Run, Times
 
-__all__ = ["TYPE_WEIGHTED", "figure", "json_of", "summary"]
-
-TYPE_WEIGHTED = "type_weighted"
-"""The group whose figures are the types' means, weighted as LongMemEval_S mixes them."""
+__all__ = ["figure", "json_of", "summary"]
 
 _DIGITS = 6
 
@@ -77,7 +74,7 @@ def _groups_by_label(run: Run, values: dict[str, NDArray[np.float64]]) -> dict[s
     names = measure_names(of_documents=run.of_documents)
     by_label: dict[str, Document] = {label: {} for label in run.labels}
     parts: dict[str, list[tuple[NDArray[np.float64], NDArray[np.float64]]]] = {}
-    for group, rows in groups(run.records).items():
+    for group, rows in groups(run.data_set, run.records).items():
         # Drawn once for all labels, which are therefore compared on the same questions.
         times = resamples(len(rows), group)
         for label in run.labels:
@@ -137,9 +134,9 @@ def _figures(
 
 def _fold_figures(run: Run, values: NDArray[np.float64]) -> Document:
     """Return the mean of each fold of the headline group, and the lowest and highest of them."""
-    group = headline(run.records)
-    rows = groups(run.records)[group]
-    fold = folds(run.records)[rows]
+    group = headline(run.data_set, run.records)
+    rows = groups(run.data_set, run.records)[group]
+    fold = folds(run.data_set, run.records)[rows]
     members = [rows[fold == one] for one in range(FOLDS)]
     each = means(values[rows], np.array([fold == one for one in range(FOLDS)], dtype=np.float64))
     names = measure_names(of_documents=run.of_documents)
