@@ -54,7 +54,7 @@ OF_DOCUMENTS = (
 )
 # A model reads twenty texts for each question, which takes a hundred times as long as the rest.
 RERANKED = ("--vary", "rerank=late_interaction", "--sample", "300")
-POOL = ("--candidates", "64")
+POOL = ("--candidates", "128")
 BARE = ("--without-speakers", "--vary", "method=min_max")
 
 # What the plots need beside the measures of the tables.
@@ -79,7 +79,7 @@ class Set:
 def _set(command: str, file: str, name: str, ablations: tuple[str, ...], **more: Any) -> Set:
     users = {f"{name}-user": ("--user-only",)} if more.get("user_only") else {}
     bare = {f"{name}-without-speakers": BARE} if more.get("bare") else {}
-    further = {f"{name}-ablations": ablations, f"{name}-64": POOL, **bare}
+    further = {f"{name}-ablations": ablations, f"{name}-pool": POOL, **bare}
     further[f"{name}-rerank"] = RERANKED
     return Set(command, file, {name: (), **users}, further)
 
@@ -186,6 +186,10 @@ def summarized(folders: Folders) -> tuple[dict[str, Any], dict[str, Any]]:
         for name in one.further:
             records = read(folders.work / f"{name}.jsonl")
             figures["differences"][name] = differences(main, records)
+            options = records.header["settings"]["variants"].get("hybrid", {})
+            if pool := options.get("candidate_limit"):
+                found = figures["differences"][name].pop("hybrid")
+                figures["differences"][name][f"hybrid candidate_limit={pool}"] = found
             latency[name] = summary(records, read_times(folders.work / f"{name}.jsonl"))["latency"]
     for name in FOREIGN:
         own = read(folders.results / f"{name}.jsonl.gz").records
