@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,15 +17,16 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Kept:
+    # The limits are everybody's again once it is made: the fixture lives as long as the session.
     with pytest.MonkeyPatch.context() as patch:
         for module, name, value in LIMITS:
             patch.setattr(module, name, value)
-        yield Kept(tmp_path_factory.mktemp("kept"))
+        return Kept(tmp_path_factory.mktemp("kept"))
 
 
 @pytest.fixture
-def copied(kept: Kept, path: Path) -> Path:
+def copied(kept: Kept, path: Path, small_segments: None) -> Path:
     """The path of a store of its own for a test."""
     shutil.copytree(kept.path, path.parent, dirs_exist_ok=True)
     return path
