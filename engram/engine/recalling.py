@@ -102,6 +102,7 @@ class MemoryRecall(EpisodeMemory):
             InvalidArgument, InvalidType: An argument is refused.
             ModelMissing, ModelMismatch: The query, or a fact, cannot be embedded as what the store
                 holds was, or the cross-encoder asked for is not on this machine.
+            ModelCorrupt: The model, or the reranker that `blending` names, cannot be used.
             Closed, Busy, CorruptStore: The store cannot be read.
         """
         if kind not in KINDS:

@@ -33,7 +33,8 @@ def match(
     index: EpisodeIndex, query: str, allowed: EpisodeFilter, limit: int, *, every_word: bool
 ) -> Ranking:
     """Return the best matches of a query's terms; see `EpisodeIndex.match`."""
-    names, parts = _asked(index, query, index.select(allowed), every_word=every_word)
+    names = list(index.text.words_of(query, every_word=every_word))
+    parts = _parts(index, index.select(allowed))
     return _keyed(index, parts, [part.keys for part in index.parts], names, limit)
 
 
@@ -74,19 +75,19 @@ def match_memories(
         Keys, `FACT` added to those of facts, and scores; best first, ties in insertion order,
         episodes before facts.
     """
-    names, ranked = _asked(facts, query, chosen)
+    names = list(facts.text.words_of(query))
+    ranked = _parts(facts, chosen)
     keys = [part.keys + FACT for part in facts.parts]
     if index is not None:
-        names, others = _asked(index, query, episodes)
-        ranked = others + ranked
+        ranked = _parts(index, episodes) + ranked
         keys = [part.keys for part in index.parts] + keys
     return _keyed(index, ranked, keys, names, limit)
 
 
 def weigh(index: EpisodeIndex, query: str, keys: NDArray[np.int64]) -> WordWeights:
     """Return what some episodes have of a query's terms; see `EpisodeIndex.weigh`."""
-    names, parts = _asked(index, query)
-    return _weighed(index, parts, [part.keys for part in index.parts], names, keys)
+    names = list(index.text.words_of(query))
+    return _weighed(index, _parts(index), [part.keys for part in index.parts], names, keys)
 
 
 def weigh_memories(
@@ -100,30 +101,18 @@ def weigh_memories(
         query: As for `match`.
         keys: int64[n], in any order, `FACT` added to those of facts.
     """
-    names, parts = _asked(facts, query)
+    names = list(facts.text.words_of(query))
+    parts = _parts(facts)
     part_keys = [part.keys + FACT for part in facts.parts]
     if index is not None:
-        names, others = _asked(index, query)
-        parts = others + parts
+        parts = _parts(index) + parts
         part_keys = [part.keys for part in index.parts] + part_keys
     return _weighed(index, parts, part_keys, names, keys)
 
 
-def _asked(
-    source: EpisodeIndex | FactIndex,
-    query: str,
-    selections: Sequence[Selection] | None = None,
-    *,
-    every_word: bool = False,
-) -> tuple[list[str], list[Part]]:
-    """Return the terms of a query, and the parts of an index to be ranked by them."""
-    terms = source.text.words_of(query, every_word=every_word)
-    return list(terms), _parts(source, selections)
-
-
 def _parts(
     source: EpisodeIndex | FactIndex,
-    selections: Sequence[Selection] | None,
+    selections: Sequence[Selection] | None = None,
     occurrences: Callable[[Segment | Tail], Mapping[int, Occurrences]] | None = None,
 ) -> list[Part]:
     """Return the parts of an index to be ranked; None selects all rows that are there."""

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 K1: Final = 1.2
 B: Final = 0.5
-"""How much further occurrences of a word, and a text's length, count in BM25, the former in a
-whole conversation too. k1 is SQLite's own;
-a length counts less than SQLite's 0.75: on conversations that found more, on documents as much."""
+"""How much further occurrences of a word, and a text's length, count in BM25; K1 in a whole
+conversation too. K1 is SQLite's own. A length counts less than SQLite's 0.75: on conversations that
+found more, on documents as much."""
 
 _LEAST_RARITY: Final = 1e-6
 """Of a word that more than half of the texts have, as in FTS5."""
@@ -160,8 +160,8 @@ def weigh(
     many steps as the terms have postings there.
 
     Args:
-        parts: The whole index, as for `rank`.
-        terms: As for `rank`.
+        parts: The whole index, without beginnings.
+        terms: Of the query, in its order.
         places: int64[n], the number of each row's part; a row of none has nothing.
         rows: uint32[n], the rows there.
     """
@@ -175,14 +175,12 @@ def weigh(
         lengths[here] = part.words.lengths[mine]
         found = part.words.postings(terms)
         for term, (first, end) in enumerate(found.ranges.tolist()):
-            having, counts = part.occurrences.get(term, (found.rows[first:end], None))
+            having = found.rows[first:end]
             hits[term] += len(having) if part.live is None else np.count_nonzero(part.live[having])
             at = np.searchsorted(having, mine)
             known = np.flatnonzero(at < len(having))
             known = known[having[at[known]] == mine[known]]
-            chosen = at[known]
-            counted = found.counts(first + chosen) if counts is None else counts[chosen]
-            frequencies[here[known], term] = counted
+            frequencies[here[known], term] = found.counts(first + at[known])
     rarity = np.array([_rarity(documents, int(having)) for having in hits])
     return WordWeights(frequencies, lengths, rarity, average)
 
