@@ -8,7 +8,7 @@ import os
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 
 import pytest
@@ -25,15 +25,26 @@ def public(cls: type) -> dict[str, object]:
     return {n: getattr(cls, n) for n in dir(cls) if not n.startswith("_")}
 
 
+def threads() -> set[threading.Thread]:
+    """The threads of all memories of this process, those that other tests left open too."""
+    return {thread for thread in threading.enumerate() if thread.name.startswith("engram_")}
+
+
 @pytest.fixture
-def open_async(path, clock) -> Callable[..., AsyncEngram]:
+def open_async(path, clock) -> Iterator[Callable[..., AsyncEngram]]:
+    """Open the test's store with a stand-in embedder; every instance is closed at the end."""
+    memories: list[AsyncEngram] = []
+
     def opened(agent_id: str | None = None, **options: object) -> AsyncEngram:
         if "embedder_model" not in options:
             options.setdefault("embedder", WordEmbedder())
         options.setdefault("clock", clock)
-        return AsyncEngram(options.pop("path", path), agent_id=agent_id, **options)
+        memories.append(AsyncEngram(options.pop("path", path), agent_id=agent_id, **options))
+        return memories[-1]
 
-    return opened
+    yield opened
+    for memory in memories:
+        asyncio.run(memory.close())
 
 
 class SlowEmbedder(WordEmbedder):
@@ -188,10 +199,10 @@ def test_calls_run_on_named_threads_with_the_callers_context(open_async):
 
 def test_there_are_no_more_threads_than_allowed(open_async):
     async def use() -> None:
+        before = threads()
         async with open_async(max_workers=2) as memory:
             await asyncio.gather(*(memory.observe(f"note {n}") for n in range(40)))
-            names = {thread.name for thread in threading.enumerate()}
-            assert sum(name.startswith("engram_") for name in names) <= 2
+            assert 1 <= len(threads() - before) <= 2
 
     asyncio.run(use())
 
@@ -344,9 +355,11 @@ def test_closing_what_was_never_opened_makes_no_file(open_async, path):
 
 def test_the_threads_end_with_the_memory(open_async):
     async def use() -> None:
+        before = threads()
         async with open_async() as memory:
             await memory.observe("a")
-        assert not any(t.name.startswith("engram_") for t in threading.enumerate())
+            assert threads() - before
+        assert not threads() - before
 
     asyncio.run(use())
 

@@ -285,7 +285,7 @@ def test_nothing_is_left_open_by_clients(serve, place):
             for _ in range(20):
                 with Peer(place) as peer:
                     peer.send(part)
-        until(lambda: other.ask("echo")["ok"] and open_files() == before)
+        until(lambda: other.ask("echo")["ok"] and open_files() <= before)
         # All room was given back.
         assert other.ask("echo", "y" * 290_000)["ok"]
         assert other.ask("large", {"size": 10**6})["ok"]

@@ -140,7 +140,7 @@ def test_a_client_that_vanishes_in_a_line_harms_nobody(serve, place, methods):
         for part in (b"", b'{"id":"a","meth', b"\xff", b"x" * 200_000):
             with Peer(place) as peer:
                 peer.send(part)
-        until(lambda: other.ask("echo", 2)["ok"] and open_files() == before)
+        until(lambda: other.ask("echo", 2)["ok"] and open_files() <= before)
     assert methods.carried_out[0] == 1
 
 
