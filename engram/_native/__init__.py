@@ -28,6 +28,7 @@ __all__ = [
     "page_sums",
     "query_codes",
     "read_rows",
+    "row_frequencies",
     "sign_bits",
     "spread",
     "top_k",
@@ -42,7 +43,7 @@ if NATIVE:
         from engram._native.decay import decay
         from engram._native.hamming import hamming_nearest, sign_bits
         from engram._native.pages import check_pages, check_rows, page_sums, read_rows
-        from engram._native.postings import bm25, find_terms
+        from engram._native.postings import bm25, find_terms, row_frequencies
         from engram._native.scan import top_k
         from engram._native.sketch import (
             coarse_nearest,
@@ -65,7 +66,7 @@ else:
     from engram._native.twins.decay import decay
     from engram._native.twins.hamming import hamming_nearest, sign_bits
     from engram._native.twins.pages import check_pages, check_rows, page_sums, read_rows
-    from engram._native.twins.postings import bm25, find_terms
+    from engram._native.twins.postings import bm25, find_terms, row_frequencies
     from engram._native.twins.scan import top_k
     from engram._native.twins.sketch import (
         coarse_nearest,

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "INT64_MAX", "INT64_MIN", "array", "joined", "length", "ranked_parts", "real", "stemmed",
-    "whole", "word_indexes",
+    "INT64_MAX", "INT64_MIN", "array", "joined", "length", "posting_ranges", "ranked_parts", "real",
+    "stemmed", "whole", "word_indexes",
 ]  # fmt: skip
 
 INT64_MIN = -(2**63)
@@ -194,8 +194,30 @@ def ranked_parts(parts: Sequence[tuple[Any, ...]], ranges: NDArray[np.int64]) ->
             array("allowed", part[6], np.uint32)
         else:
             _mask("allowed", part[6], len(part[0]))
-    first, end = ranges[:, :, 0], ranges[:, :, 1]
-    counts = np.array([len(part[1]) for part in parts]).reshape(-1, 1)
+    _within(ranges, np.array([len(part[1]) for part in parts]).reshape(-1, 1))
+
+
+def posting_ranges(
+    rows: NDArray[np.generic],
+    frequencies: NDArray[np.generic],
+    large: NDArray[np.generic],
+    large_frequencies: NDArray[np.generic],
+    ranges: NDArray[np.int64],
+) -> None:
+    """Require the postings of an index, as `tokens.invert` returns them, and ranges of them."""
+    given = rows, frequencies, large, large_frequencies
+    for (name, dtype), values in zip(_POSTINGS, given, strict=True):
+        array(name, values, dtype)
+    _postings(*given)
+    array("ranges", ranges, np.int64, 2)
+    if ranges.shape[1] != 2:
+        message = f"ranges must have the shape (terms, 2), not {ranges.shape}"
+        raise ValueError(message)
+    _within(ranges, np.array(len(rows)))
+
+
+def _within(ranges: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+    first, end = ranges[..., 0], ranges[..., 1]
     if np.any((first < 0) | (first > end) | (end > counts)):
         message = "ranges must lie within the postings of their part"
         raise ValueError(message)

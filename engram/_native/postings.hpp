@@ -360,6 +360,21 @@ inline std::size_t bm25(const std::vector<RankedPart>& parts, std::size_t term_c
     return ranking.write(out_parts, out_rows, out_scores);
 }
 
+// Writes how often each of some rows has each term: one line of `out` for each row.
+inline void row_frequencies(const RankedPart& part, std::size_t term_count,
+                            const std::uint32_t* wanted, std::size_t count, float* out) {
+    for (std::size_t term = 0; term < term_count; ++term) {
+        const std::uint32_t* first = part.rows + part.ranges[term].first;
+        const std::uint32_t* end = part.rows + part.ranges[term].end;
+        for (std::size_t i = 0; i < count; ++i) {
+            const std::uint32_t* found = std::lower_bound(first, end, wanted[i]);
+            const bool has = found != end && *found == wanted[i];
+            out[i * term_count + term] =
+                has ? static_cast<float>(part.frequency(found - part.rows)) : 0.0F;
+        }
+    }
+}
+
 // The place of a term among those in the order of their bytes, or -1.
 inline std::int64_t find_term(const char* term_bytes, std::size_t byte_count,
                               const std::int64_t* term_ends, std::size_t term_count,

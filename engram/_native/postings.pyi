@@ -4,7 +4,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["bm25", "find_terms"]
+__all__ = ["bm25", "find_terms", "row_frequencies"]
 
 _Part: TypeAlias = tuple[
     NDArray[np.uint32],
@@ -28,3 +28,11 @@ def bm25(
 def find_terms(
     term_bytes: NDArray[np.uint8], term_ends: NDArray[np.int64], wanted: Sequence[bytes]
 ) -> NDArray[np.int64]: ...
+def row_frequencies(
+    rows: NDArray[np.uint32],
+    frequencies: NDArray[np.uint8],
+    large: NDArray[np.int64],
+    large_frequencies: NDArray[np.uint32],
+    ranges: NDArray[np.int64],
+    wanted: NDArray[np.uint32],
+) -> NDArray[np.float32]: ...

@@ -11,7 +11,7 @@ from libcpp.vector cimport vector
 
 from engram._native import boundary
 
-__all__ = ["bm25", "find_terms"]
+__all__ = ["bm25", "find_terms", "row_frequencies"]
 
 
 cdef extern from "postings.hpp" namespace "engram" nogil:
@@ -39,6 +39,9 @@ cdef extern from "postings.hpp" namespace "engram" nogil:
     size_t c_bm25 "engram::bm25"(
         const vector[RankedPart]&, size_t, double, double, const Bm25&, size_t, int64_t*, int64_t*,
         double*
+    ) except +
+    void c_row_frequencies "engram::row_frequencies"(
+        const RankedPart&, size_t, const uint32_t*, size_t, float*
     ) except +
     int64_t find_term(
         const char*, size_t, const int64_t*, size_t, const char*, size_t
@@ -84,6 +87,53 @@ def find_terms(term_bytes, term_ends, wanted):
             PyBytes_AS_STRING(term), PyBytes_GET_SIZE(term),
         )
     return numbers
+
+
+def row_frequencies(rows, frequencies, large, large_frequencies, ranges, wanted):
+    """Return how often some rows have some terms.
+
+    Takes O(log p) steps for each row and term with p postings. The GIL is released meanwhile; the
+    arrays must not be written to.
+
+    Args:
+        rows, frequencies, large, large_frequencies: The postings, as `invert` returns them.
+        ranges: int64 [t, 2], the first of the postings of each term and their end. These are
+            trusted to ascend: the result is undefined if they do not.
+        wanted: uint32 [n], the rows, in any order.
+
+    Returns:
+        float32 [n, t], 0 where a row has not the term.
+
+    Raises:
+        TypeError: An argument is not an array of its element type.
+        ValueError: A shape or the memory layout is not as described; the message names the
+            argument.
+    """
+    boundary.posting_ranges(rows, frequencies, large, large_frequencies, ranges)
+    boundary.array("wanted", wanted, np.uint32)
+    cdef size_t terms = len(ranges)
+    cdef size_t count = len(wanted)
+    found = np.zeros((count, terms), np.float32)
+    if terms == 0 or count == 0 or len(rows) == 0:
+        return found
+    cdef const uint32_t[::1] row_view = rows
+    cdef const uint8_t[::1] frequency_view = frequencies
+    cdef const int64_t[::1] large_view = large
+    cdef const uint32_t[::1] large_frequency_view = large_frequencies
+    cdef const int64_t[:, ::1] range_view = ranges
+    cdef const uint32_t[::1] wanted_view = wanted
+    cdef float[:, ::1] out = found
+    # Borrowed pointers: the arguments live until this function returns.
+    cdef RankedPart part
+    part.rows = &row_view[0]
+    part.frequencies = &frequency_view[0]
+    part.large_count = large_view.shape[0]
+    part.large = &large_view[0] if large_view.shape[0] else NULL
+    part.large_frequencies = &large_frequency_view[0] if large_view.shape[0] else NULL
+    part.ranges = <const PostingRange*> &range_view[0, 0]
+    with nogil:
+        c_row_frequencies(part, terms, &wanted_view[0], count, &out[0, 0])
+    return found
 
 
 def bm25(parts, ranges, documents, mean, k, k1, b):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from engram._native import bm25
+from engram._native import bm25, row_frequencies
 from engram.index.words import ASIDE, Postings
 
 if TYPE_CHECKING:
@@ -174,13 +174,12 @@ def weigh(
         mine = rows[here]
         lengths[here] = part.words.lengths[mine]
         found = part.words.postings(terms)
-        for term, (first, end) in enumerate(found.ranges.tolist()):
-            having = found.rows[first:end]
-            hits[term] += len(having) if part.live is None else np.count_nonzero(part.live[having])
-            at = np.searchsorted(having, mine)
-            known = np.flatnonzero(at < len(having))
-            known = known[having[at[known]] == mine[known]]
-            frequencies[here[known], term] = found.counts(first + at[known])
+        if len(here):
+            frequencies[here] = row_frequencies(*found[1:], mine)
+        if part.live is None:
+            hits += found.ranges[:, 1] - found.ranges[:, 0]
+        else:
+            hits += [np.count_nonzero(part.live[found.rows[a:b]]) for a, b in found.ranges.tolist()]
     rarity = np.array([_rarity(documents, int(having)) for having in hits])
     return WordWeights(frequencies, lengths, rarity, average)
 

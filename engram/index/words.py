@@ -80,13 +80,6 @@ class Postings(NamedTuple):
     large_frequencies: NDArray[np.uint32]
     ranges: NDArray[np.int64]
 
-    def counts(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the true frequencies of some postings, by their places, int64[m]."""
-        counts = self.frequencies[places].astype(np.int64)
-        aside = counts == ASIDE
-        counts[aside] = self.large_frequencies[np.searchsorted(self.large, places[aside])]
-        return counts
-
 
 def _unchecked(name: str, first: int, last: int) -> None:
     """Accept what is in memory."""

@@ -21,12 +21,16 @@ class Blending:
         method: "complete": both signals of every candidate, each divided by its largest;
             "min_max": each side's own candidates scaled to 0..1, what a side lacks counts 0;
             "reciprocal_rank": the sum of weights over ranks. The last two take no heed of the
-            next four.
+            next six.
+        near_words: How often a text has an English word of the query that it lacks for one that is
+            near to it in meaning, 0 to 1 times.
         conversation: How much of the words' share is given to the words of a candidate's whole
             conversation, as far as other candidates have them, 0 to 1.
         answers: How much of a question's words also count for the turn that answers it, 0 to 1. A
             question that the filters leave out, or that is hidden, says nothing.
         assistant: What the scores of an assistant's turns are multiplied by, 0 to 1.
+        named: How much is added for what somebody took part in whom the query names, 0 to 1; for a
+            part of the name that part of it.
         dates: How much is added for what happened when the query's words say, 0 to 1.
         feedback: How much the words that the best candidates share count, of the words' share, 0
             to 1.
@@ -41,9 +45,11 @@ class Blending:
     """
 
     method: str = "complete"
+    near_words: float = 0.5
     conversation: float = 0.4
     answers: float = 1.0
     assistant: float = 0.7
+    named: float = 0.1
     dates: float = 0.2
     feedback: float = 0.0
     diversity: float = 0.0
@@ -61,8 +67,8 @@ class Blending:
         if self.rerank is not None:
             arguments.one_of(self.rerank, RERANKERS, "rerank")
         for name in (
-            *("conversation", "answers", "assistant", "dates", "feedback", "diversity"),
-            "rerank_weight",
+            *("near_words", "conversation", "answers", "assistant", "named", "dates"),
+            *("feedback", "diversity", "rerank_weight"),
         ):
             arguments.number(getattr(self, name), name, 0.0, 1.0)
         arguments.integer(self.rerank_top, "rerank_top", 1, _MOST_RERANKED)

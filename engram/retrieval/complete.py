@@ -4,11 +4,14 @@ A score is
 
     meaning * cos / max cos + words * ((1 - conversation) * w + conversation * v / max v)
 
-times `assistant` for an assistant's turn, times 1 + dates * nearness, all divided by the largest.
+times `assistant` for an assistant's turn, times 1 + named * the part of a name, times
+1 + dates * nearness, all divided by the largest.
 `w` is what the candidate's own words score over the largest such score, and for a turn that answers
-a question `answers` times the question's as well. `v` is what the words of the whole conversation
-score: of each of the query's words, how often all candidates of the conversation together have it.
-What is in no conversation keeps `w` for its whole share of the words.
+a question `answers` times the question's as well. A word of the query that a text lacks counts as
+often as another one is near to it, `near_words` times; see `engram.retrieval.near_words`. `v` is
+what the words of the whole conversation score: of each of the query's words, how often all
+candidates of the conversation together have it. What is in no conversation keeps `w` for its whole
+share of the words.
 
 Sums over words are made word by word, for all candidates alike: what a matrix product rounds
 depends on the place of a row, and equal candidates would differ.
@@ -37,16 +40,22 @@ class Signals(NamedTuple):
         similarities: float64[n], the cosine of each, at least 0.
         words: What the words of n + m episodes weigh: the candidates, then questions that some of
             them answer.
+        near: float64[n + m, t], 0 to 1: how near to each word of the query they have another one;
+            None where no word is near, or that does not count.
         questions: int64[n], the row of `words` that has the question each answers, -1: none.
         turns: What conversations say of them.
+        named: float64[n], 0 to 1: how much of the name of one who took part the query has; None
+            where that does not count.
         nearness: float64[n], 0 to 1: how near in time to what the query says; None where it says
             nothing of time.
     """
 
     similarities: NDArray[np.float64]
     words: WordWeights
+    near: NDArray[np.float64] | None
     questions: NDArray[np.int64]
     turns: TurnColumns
+    named: NDArray[np.float64] | None
     nearness: NDArray[np.float64] | None
 
 
@@ -62,9 +71,11 @@ def complete(signals: Signals, blending: Blending, text_share: float) -> NDArray
         text_share: The share of the words, 0 to 1.
     """
     scores = (1.0 - text_share) * scaled(signals.similarities)
-    scores += text_share * _by_words(signals, blending.conversation, blending.answers)
+    scores += text_share * _by_words(signals, blending)
     strength = min(1.0, 2.0 * text_share)
     scores[signals.turns.assistant] *= 1.0 - strength * (1.0 - blending.assistant)
+    if signals.named is not None:
+        scores *= 1.0 + strength * blending.named * signals.named
     if signals.nearness is not None:
         scores *= 1.0 + strength * blending.dates * signals.nearness
     return scaled(scores)
@@ -76,18 +87,21 @@ def scaled(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return values / largest if largest > 0.0 else values
 
 
-def _by_words(signals: Signals, conversation: float, answers: float) -> NDArray[np.float64]:
+def _by_words(signals: Signals, blending: Blending) -> NDArray[np.float64]:
     """Return what the words of each candidate and around it count, float64[n]."""
-    count = len(signals.similarities)
-    each = scaled(signals.words.scores())
+    count, words = len(signals.similarities), signals.words
+    if signals.near is not None:
+        f = words.frequencies
+        words = words._replace(frequencies=np.where(f > 0, f, blending.near_words * signals.near))
+    each = scaled(words.scores())
     own = each[:count].copy()
     answering = np.flatnonzero(signals.questions >= 0)
-    own[answering] += answers * each[signals.questions[answering]]
+    own[answering] += blending.answers * each[signals.questions[answering]]
     members = np.flatnonzero(signals.turns.conversation)
-    if conversation and len(members):
+    if blending.conversation and len(members):
         of = signals.turns.conversation[members]
-        whole = scaled(_conversations(signals.words, members, of))
-        own[members] += conversation * (whole - own[members])
+        whole = scaled(_conversations(words, members, of))
+        own[members] += blending.conversation * (whole - own[members])
     return own
 
 

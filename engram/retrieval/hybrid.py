@@ -15,6 +15,8 @@ from engram.retrieval.confidence import confidence
 from engram.retrieval.diversity import best_vectors
 from engram.retrieval.feedback import second_look
 from engram.retrieval.fusion import Fusion
+from engram.retrieval.naming import named
+from engram.retrieval.near_words import likeness
 from engram.retrieval.ranking import Ranking
 from engram.retrieval.reranked import mixed
 from engram.retrieval.spreading import similarity
@@ -65,6 +67,9 @@ class Source(Protocol):
 
     def turns(self, keys: NDArray[np.int64]) -> TurnColumns:
         """Return what conversations say of some, int64[n], ascending."""
+
+    def actors(self, keys: NDArray[np.int64]) -> list[tuple[int, frozenset[str]]]:
+        """Return the actors of some who have a name: whose they are, and the name's stems."""
 
     def times(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return when some, int64[n], ascending, happened, in microseconds."""
@@ -173,7 +178,16 @@ def _complete(source: Source, found: _Candidates) -> tuple[NDArray[np.float64], 
     questions = _places(keys, turns.answers)
     others = _places(weighed[len(keys) :], turns.answers)
     questions = np.where(others < 0, questions, others + len(keys))
-    signals = Signals(similarities, words, questions, turns, _nearness(source, keys))
+    near = likeness(source, weighed, words) if query.blending.near_words else None
+    signals = Signals(
+        similarities,
+        words,
+        near,
+        questions,
+        turns,
+        _named(source, keys),
+        _nearness(source, keys),
+    )
     return complete(signals, query.blending, query.text_share), words
 
 
@@ -219,6 +233,12 @@ def _places(keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.in
     if len(keys):
         places[keys[places] != wanted] = -1
     return places
+
+
+def _named(source: Source, keys: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    if not source.query.blending.named:
+        return None
+    return named(source.words_of(source.query.text).keys(), source.actors(keys), keys)
 
 
 def _nearness(source: Source, keys: NDArray[np.int64]) -> NDArray[np.float64] | None:

@@ -23,6 +23,7 @@ from engram.index import (
 from engram.index.rows import HUB_ARCS
 from engram.models import Certificate, FactResult, SearchResult
 from engram.retrieval.hybrid import by_words, hybrid
+from engram.retrieval.naming import actors_of
 from engram.retrieval.ranking import Ranking
 from engram.retrieval.recall import SEEDS_PER_RESULT, associated, refreshed
 from engram.retrieval.spreading import (
@@ -176,6 +177,10 @@ class _Search:
             np.pad(found.answers, none),
             np.pad(found.assistant, none),
         )
+
+    def actors(self, keys: NDArray[np.int64]) -> list[tuple[int, frozenset[str]]]:
+        """Return the actors of some who have a name: facts have none."""
+        return actors_of(self.facts.store, keys[keys < FACT])
 
     def times(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return when some, ascending, happened, or began to hold."""

@@ -23,6 +23,11 @@ _LONGEST: Final = 100
 """Characters that the names may have together."""
 
 
+def people(actors: Iterable[str]) -> list[str]:
+    """Return the actors who have a name, and not a role such as "user"."""
+    return [name for given in actors if (name := given.strip()) and name not in _ROLES]
+
+
 def heading(actors: Iterable[str], occurred_at: int) -> str | None:
     """Return what stands in front of an episode's text, such as "Ada, Bob (8 May 2023):".
 
@@ -33,10 +38,10 @@ def heading(actors: Iterable[str], occurred_at: int) -> str | None:
     Returns:
         The heading; None where nobody has a name, or names are many or long.
     """
-    names = [name for given in actors if (name := given.strip()) and name not in _ROLES]
-    if not names or len(names) > _MOST_NAMES or sum(map(len, names)) > _LONGEST:
+    said_by = people(actors)
+    if not said_by or len(said_by) > _MOST_NAMES or sum(map(len, said_by)) > _LONGEST:
         return None
-    return f"{', '.join(names)} ({_date(occurred_at // DAY)}):"
+    return f"{', '.join(said_by)} ({_date(occurred_at // DAY)}):"
 
 
 def headed(before: str | None, content: str) -> str:

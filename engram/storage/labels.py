@@ -75,6 +75,18 @@ class Labels:
             (actors if kind == "actor" else tags).append(name)
         return labels
 
+    def actors(self, episodes: NDArray[np.int64]) -> list[tuple[int, str]]:
+        """Return the actors of the given episodes, each with its episode, in no order."""
+        if not len(episodes):
+            return []
+        found: list[Any] = self._connection.execute(
+            "SELECT l.episode, n.name FROM carray(?) AS k"
+            " CROSS JOIN episode_label AS l ON l.episode = k.value"
+            " CROSS JOIN label AS n ON n.id = l.label WHERE n.kind = 'actor'",
+            (apsw.carray(episodes),),
+        ).fetchall()
+        return found
+
     def episodes(self, kind: Kind, name: str, first: int, last: int) -> NDArray[np.int64]:
         """Return which of the episodes `first` to `last`, both included, have a label, ascending.
 

@@ -14,7 +14,7 @@ from engram._native import boundary
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["bm25", "find_terms"]
+__all__ = ["bm25", "find_terms", "row_frequencies"]
 
 _Part: TypeAlias = tuple[
     NDArray[np.uint32],
@@ -92,6 +92,38 @@ def find_terms(
     return np.array(numbers, dtype=np.int64)
 
 
+def row_frequencies(
+    rows: NDArray[np.uint32],
+    frequencies: NDArray[np.uint8],
+    large: NDArray[np.int64],
+    large_frequencies: NDArray[np.uint32],
+    ranges: NDArray[np.int64],
+    wanted: NDArray[np.uint32],
+) -> NDArray[np.float32]:
+    """NumPy twin of `engram._native.postings.row_frequencies`."""
+    boundary.posting_ranges(rows, frequencies, large, large_frequencies, ranges)
+    boundary.array("wanted", wanted, np.uint32)
+    found = np.zeros((len(wanted), len(ranges)), np.float32)
+    for term, (first, end) in enumerate(ranges.tolist()):
+        having = rows[first:end]
+        at = np.searchsorted(having, wanted)
+        known = np.flatnonzero(at < len(having))
+        known = known[having[at[known]] == wanted[known]]
+        places = first + at[known]
+        counts = frequencies[places].astype(np.int64)
+        aside = counts == _ASIDE
+        if not np.isin(places[aside], large).all():
+            _refuse_large()
+        counts[aside] = large_frequencies[np.searchsorted(large, places[aside])]
+        found[known, term] = counts
+    return found
+
+
+def _refuse_large() -> None:
+    message = "large must name every posting whose frequency is 255"
+    raise ValueError(message)
+
+
 def _refuse_rows() -> None:
     message = "rows must ascend within a term, in [0, number of rows)"
     raise ValueError(message)
@@ -125,8 +157,7 @@ def _rank(
         shown = shown & _mask(allowed, len(lengths))
     true = every_frequency.astype(np.float64)
     if not np.isin(np.flatnonzero(every_frequency == _ASIDE), large).all():
-        message = "large must name every posting whose frequency is 255"
-        raise ValueError(message)
+        _refuse_large()
     true[large] = large_frequencies
     scores = np.zeros(len(lengths))
     for (first, end), weight in zip(ranges.tolist(), weights, strict=True):

@@ -1,0 +1,71 @@
+"""Words near in meaning: a text with "children" has a little of what a query for "kids" asks.
+
+A table of English words (`near_words.tsv`, made by `benchmarks/make_near_words.py`) says which are
+near, and how near. It knows inflections that share no stem ("went" and "go"), other spellings, and
+words of like meaning; words of other languages, names and numbers have none.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from engram.index import WordWeights
+    from engram.retrieval.hybrid import Source
+
+LEAST: Final = 0.65
+"""The cosine of two words from which on they are near; there the one counts nothing for the other,
+at 1 as much as itself."""
+
+
+def likeness(
+    source: Source, keys: NDArray[np.int64], words: WordWeights
+) -> NDArray[np.float64] | None:
+    """Return how near to each word of the query some texts have another one, float64[n, t].
+
+    What is near counts no more than it would if it were asked for: a common word says as little of
+    a rare one as of anything.
+
+    Args:
+        source: What is searched.
+        keys: Of the texts, int64[n].
+        words: What the query's words weigh in them.
+
+    Returns:
+        0 to 1; None where no word is near to one of the query's.
+    """
+    asked = source.words_of(source.query.text)
+    near = [(at, *one) for at, stem in enumerate(asked) for one in near_words(stem)]
+    text = " ".join(word for _, word, _ in near)
+    found = source.words_of(text) if near else {}
+    columns = {word: at for at, (stem, word) in enumerate(found.items()) if stem not in asked}
+    near = [one for one in near if one[1] in columns]
+    if not near:
+        return None
+    others = source.weigh(keys, text)
+    alike = np.zeros(words.frequencies.shape)
+    for at, word, share in near:
+        column = columns[word]
+        rarity = min(1.0, others.rarity[column] / words.rarity[at])
+        has = others.frequencies[:, column] > 0
+        np.maximum(alike[:, at], share * rarity, out=alike[:, at], where=has)
+    return alike
+
+
+def near_words(stem: str) -> list[tuple[str, float]]:
+    """Return the words that are near to those with a stem, and how near, 0 to 1, nearest first."""
+    pairs = (pair.split(" ") for pair in _table().get(stem, "").split("\t") if pair)
+    return [(word, (int(cosine) / 100 - LEAST) / (1.0 - LEAST)) for word, cosine in pairs]
+
+
+@cache
+def _table() -> dict[str, str]:
+    """Return the rest of the table's lines by their stems; read at the first use."""
+    text = Path(__file__).with_name("near_words.tsv").read_text(encoding="ascii")
+    return dict(line.split("\t", 1) for line in text.splitlines())
