@@ -16,19 +16,23 @@ from stand_ins import Clock, WordEmbedder
 
 from engram import Blending, Engram, ObserveInput
 from engram.index.ranking import K1, B
+from engram.retrieval.near_words import near_words
 
 START = datetime(2025, 5, 8, tzinfo=UTC)
-WORDS = ["ferry", "ferries", "bees", "hives", "running", "ran", "Kos", "piano", "eggs", "egg"]
+WORDS = ["ferry", "ferries", "bees", "hives", "running", "ran", "jog", "Kos", "kids", "children"]
+NAMES = ["Ana", "Ben Kos", "user", "assistant"]
 
 saying = st.tuples(
     st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join),
     st.sampled_from(["", "?"]),
-    st.sampled_from([None, "Ana", "Ben", "user", "assistant"]),
+    st.sampled_from([None, *NAMES]),
     st.sampled_from(["monday", "friday"]),
     st.integers(0, 50),
 )
 shares = st.sampled_from([0.0, 0.3, 1.0])
-blendings = st.builds(Blending, conversation=shares, answers=shares, assistant=shares)
+blendings = st.builds(
+    Blending, near_words=shares, conversation=shares, answers=shares, assistant=shares, named=shares
+)
 weights = st.sampled_from([(0.5, 0.5), (1.0, 3.0), (9.0, 1.0), (0.0, 1.0)])
 
 
@@ -39,6 +43,7 @@ class Document:
     conversation: int
     answers: int
     assistant: bool
+    name: frozenset[str]
     key: int
 
 
@@ -72,17 +77,38 @@ class Twin:
     def __init__(self, documents: list[Document], query: Counter[str]) -> None:
         self.documents = documents
         self.average = sum(one.terms.total() for one in documents) / len(documents)
-        self.rarity = {}
-        for term in query:
-            having = sum(term in one.terms for one in documents)
-            idf = math.log((len(documents) - having + 0.5) / (having + 0.5))
-            self.rarity[term] = idf if idf > 0.0 else 1e-6
+        self.query = query
+        self.rarity = {term: self.rare(term) for term in query}
+        self.near = {term: self.nearness(term) for term in query}
 
-    def bm25(self, one: Document) -> float:
+    def rare(self, term: str) -> float:
+        having = sum(term in one.terms for one in self.documents)
+        idf = math.log((len(self.documents) - having + 0.5) / (having + 0.5))
+        return idf if idf > 0.0 else 1e-6
+
+    def nearness(self, term: str) -> dict[str, float]:
+        """What one occurrence of each other term counts for a term, unless the query has both."""
+        near = near_words(term)
+        others = [next(iter(one)) for one in stems([word for word, _ in near])] if near else []
+        return {
+            other: share * min(1.0, self.rare(other) / self.rarity[term])
+            for other, (_, share) in zip(others, near, strict=True)
+            if other not in self.query
+        }
+
+    def often(self, one: Document, term: str, near_words: float) -> float:
+        if term in one.terms:
+            return one.terms[term]
+        return near_words * max(
+            (near for other, near in self.near[term].items() if other in one.terms), default=0.0
+        )
+
+    def bm25(self, one: Document, near_words: float = 0.0) -> float:
         norm = K1 * (1 - B + B * one.terms.total() / self.average)
         return sum(
-            rarity * one.terms[term] * (K1 + 1) / (one.terms[term] + norm)
+            rarity * f * (K1 + 1) / (f + norm)
             for term, rarity in self.rarity.items()
+            if (f := self.often(one, term, near_words))
         )
 
     def ranked(
@@ -90,40 +116,41 @@ class Twin:
     ) -> list[tuple[int, float]]:
         meaning, words = (side / sum(sides) for side in sides)
         documents = self.documents
-        near = sorted(documents, key=lambda one: (one.distance, one.key))[:pool]
+        nearest = sorted(documents, key=lambda one: (one.distance, one.key))[:pool]
         best = sorted(
             (one for one in documents if self.bm25(one) > 0.0),
             key=lambda one: (-self.bm25(one), one.key),
         )[:pool]
-        keys = {one.key for one in (near if meaning else []) + best}
+        keys = {one.key for one in (nearest if meaning else []) + best}
         found = [one for one in documents if one.key in keys]
         by_key = {one.key: one for one in documents}
         asked = {one.answers for one in found if one.answers}
-        most = max((self.bm25(by_key[key]) for key in keys | asked), default=0.0) or 1.0
+        near = blending.near_words
+        most = max((self.bm25(by_key[key], near) for key in keys | asked), default=0.0) or 1.0
         cosines = scaled([max(1.0 - one.distance**2 / 2.0, 0.0) for one in found])
         told = {one.conversation: 0.0 for one in found if one.conversation}
         for conversation in told:
-            terms = Counter[str]()
-            for one in found:
-                if one.conversation == conversation:
-                    terms += one.terms
-            told[conversation] = sum(
-                rarity * terms[term] * (K1 + 1) / (terms[term] + K1)
-                for term, rarity in self.rarity.items()
-            )
+            for term, rarity in self.rarity.items():
+                f = sum(
+                    self.often(one, term, near) for one in found if one.conversation == conversation
+                )
+                told[conversation] += rarity * f * (K1 + 1) / (f + K1)
         loudest = max(told.values(), default=0.0) or 1.0
         strength = min(1.0, 2.0 * words)
         scores = []
         for cosine, one in zip(cosines, found, strict=True):
-            own = self.bm25(one) / most
+            own = self.bm25(one, near) / most
             if one.answers:
-                own += blending.answers * self.bm25(by_key[one.answers]) / most
+                own += blending.answers * self.bm25(by_key[one.answers], near) / most
             if one.conversation:
                 whole = told[one.conversation] / loudest
                 own = (1 - blending.conversation) * own + blending.conversation * whole
             score = meaning * cosine + words * own
             if one.assistant:
                 score *= 1 - strength * (1 - blending.assistant)
+            if one.name:
+                named = len(one.name & self.query.keys()) / len(one.name)
+                score *= 1 + strength * blending.named * named
             scores.append(score)
         ranked = zip((one.key for one in found), scaled(scores), strict=True)
         return sorted(ranked, key=lambda item: (-item[1], item[0]))
@@ -132,7 +159,7 @@ class Twin:
 @settings(max_examples=60)
 @given(
     st.lists(saying, min_size=1, max_size=30),
-    st.lists(st.sampled_from(WORDS), min_size=1, max_size=4, unique=True),
+    st.lists(st.sampled_from([*WORDS, "Ana", "Ben"]), min_size=1, max_size=4, unique=True),
     st.sampled_from([1, 3, 64]),
     weights,
     blendings,
@@ -156,6 +183,8 @@ def test_a_recall_is_what_the_formula_says(made, asked, pool, sides, blending):
             keys = np.array([store.episodes.key(uid, None) for uid in ids], dtype=np.int64)
             turns = store.turns.of(keys)
         terms = stems([query, *(body(text, actor, at) for text, actor, _, at in made)])
+        names = {None: frozenset[str](), "user": frozenset(), "assistant": frozenset()}
+        names |= {name: frozenset(stems([name])[0]) for name in NAMES[:2]}
         documents = [
             Document(found, far[uid], *of)
             for found, uid, *of in zip(
@@ -164,6 +193,7 @@ def test_a_recall_is_what_the_formula_says(made, asked, pool, sides, blending):
                 turns.conversation.tolist(),
                 turns.answers.tolist(),
                 turns.assistant.tolist(),
+                [names[actor] for _, actor, _, _ in made],
                 keys.tolist(),
                 strict=True,
             )

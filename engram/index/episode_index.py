@@ -355,12 +355,13 @@ class EpisodeIndex:
         """
         return matching.match(self, query, allowed, limit, every_word=every_word)
 
-    def weigh(self, query: str, keys: NDArray[np.int64]) -> WordWeights:
-        """Return what some episodes, int64[n] in any order, have of a query's terms.
+    def weigh(self, terms: Sequence[str], keys: NDArray[np.int64]) -> WordWeights:
+        """Return what some episodes, int64[n] in any order, have of some terms.
 
-        Its `scores` are those of `match`. Episodes that are not here have nothing.
+        For those of a query, as `FullText.words_of` has them, its `scores` are those of `match`.
+        Episodes that are not here have nothing.
         """
-        return matching.weigh(self, query, keys)
+        return matching.weigh(self, terms, keys)
 
     def match_beginnings(
         self, query: str, allowed: EpisodeFilter, limit: int

@@ -84,30 +84,28 @@ def match_memories(
     return _keyed(index, ranked, keys, names, limit)
 
 
-def weigh(index: EpisodeIndex, query: str, keys: NDArray[np.int64]) -> WordWeights:
-    """Return what some episodes have of a query's terms; see `EpisodeIndex.weigh`."""
-    names = list(index.text.words_of(query))
-    return _weighed(index, _parts(index), [part.keys for part in index.parts], names, keys)
+def weigh(index: EpisodeIndex, terms: Sequence[str], keys: NDArray[np.int64]) -> WordWeights:
+    """Return what some episodes have of some terms; see `EpisodeIndex.weigh`."""
+    return _weighed(index, _parts(index), [part.keys for part in index.parts], terms, keys)
 
 
 def weigh_memories(
-    index: EpisodeIndex | None, facts: FactIndex, query: str, keys: NDArray[np.int64]
+    index: EpisodeIndex | None, facts: FactIndex, terms: Sequence[str], keys: NDArray[np.int64]
 ) -> WordWeights:
-    """Return what some episodes and facts have of a query's terms, as `match_memories` ranks them.
+    """Return what some episodes and facts have of some terms, as `match_memories` ranks them.
 
     Args:
         index: The index of the episodes; None is of none.
         facts: The index of the facts.
-        query: As for `match`.
+        terms: As for `EpisodeIndex.weigh`.
         keys: int64[n], in any order, `FACT` added to those of facts.
     """
-    names = list(facts.text.words_of(query))
     parts = _parts(facts)
     part_keys = [part.keys + FACT for part in facts.parts]
     if index is not None:
         parts = _parts(index) + parts
         part_keys = [part.keys for part in index.parts] + part_keys
-    return _weighed(index, parts, part_keys, names, keys)
+    return _weighed(index, parts, part_keys, terms, keys)
 
 
 def _parts(

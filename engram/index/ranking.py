@@ -176,12 +176,17 @@ def weigh(
         found = part.words.postings(terms)
         if len(here):
             frequencies[here] = row_frequencies(*found[1:], mine)
-        if part.live is None:
-            hits += found.ranges[:, 1] - found.ranges[:, 0]
-        else:
-            hits += [np.count_nonzero(part.live[found.rows[a:b]]) for a, b in found.ranges.tolist()]
+        hits += _live(found, part.live)
     rarity = np.array([_rarity(documents, int(having)) for having in hits])
     return WordWeights(frequencies, lengths, rarity, average)
+
+
+def _live(found: Postings, live: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+    """Return how many live rows have each term, int64[t]."""
+    if live is None:
+        return found.ranges[:, 1] - found.ranges[:, 0]
+    rows = (found.rows[first:end] for first, end in found.ranges.tolist())
+    return np.array([np.count_nonzero(live[having]) for having in rows], dtype=np.int64)
 
 
 def _rarity(documents: int, hits: int) -> float:

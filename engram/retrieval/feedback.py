@@ -49,7 +49,7 @@ def second_look(
     found = further_words(source.bodies(keys[best]), source.query.text, source.words_of)
     if not found:
         return np.zeros(len(keys))
-    words = source.weigh(keys, " ".join(found))
+    words = source.weigh(keys, source.words_of(" ".join(found)))
     telling = telling_terms(words.frequencies[best], words.rarity)
     return scaled(
         words._replace(

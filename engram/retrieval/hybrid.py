@@ -22,7 +22,7 @@ from engram.retrieval.reranked import mixed
 from engram.retrieval.spreading import similarity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
@@ -53,8 +53,12 @@ class Source(Protocol):
     def allows(self, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which of some episodes, int64[n], ascending, the filters let through."""
 
-    def weigh(self, keys: NDArray[np.int64], text: str | None = None) -> WordWeights:
-        """Return what the words of the query, or of another text, weigh in some."""
+    @property
+    def terms(self) -> dict[str, str]:
+        """The words of the query that are searched for, by their stems."""
+
+    def weigh(self, keys: NDArray[np.int64], terms: Iterable[str]) -> WordWeights:
+        """Return what some terms weigh in some."""
 
     def bodies(self, keys: NDArray[np.int64]) -> list[str]:
         """Return the texts of some as they are searched."""
@@ -166,14 +170,14 @@ def _complete(source: Source, found: _Candidates) -> tuple[NDArray[np.float64], 
     keys, query = found.keys, source.query
     similarities = np.maximum(_cosines(found.distances), 0.0)
     if query.text_share == 0.0:
-        return scaled(similarities), source.weigh(keys)
+        return scaled(similarities), source.weigh(keys, source.terms)
     turns = source.turns(keys)
     # A question says something of its answer where it is no candidate itself, too; but not where
     # the filters leave it out, or it is hidden.
     asked = distinct(turns.answers[turns.answers > 0])
     asked = asked[_places(keys, asked) < 0]
     weighed = np.concatenate((keys, asked[source.allows(asked)]))
-    words = source.weigh(weighed)
+    words = source.weigh(weighed, source.terms)
     # Of questions that are candidates and of others.
     questions = _places(keys, turns.answers)
     others = _places(weighed[len(keys) :], turns.answers)
@@ -199,14 +203,14 @@ def _min_max(source: Source, found: _Candidates) -> tuple[NDArray[np.float64], W
     keys, blended = blend(near, similarity(distances), *found.matches, *weights, most)
     scores = np.empty(len(found.keys))
     scores[np.searchsorted(found.keys, keys)] = blended
-    return scores, source.weigh(found.keys)
+    return scores, source.weigh(found.keys, source.terms)
 
 
 def _reciprocal_rank(source: Source, found: _Candidates) -> tuple[NDArray[np.float64], WordWeights]:
     """Score by the sum of the weights over the ranks."""
     ranked = _fused(source.query, found.near[0], found.matches[0])
     scores = np.array([ranked[key] for key in found.keys.tolist()], dtype=np.float64)
-    return scaled(scores), source.weigh(found.keys)
+    return scaled(scores), source.weigh(found.keys, source.terms)
 
 
 def _fused(query: Query, near: NDArray[np.int64], matches: NDArray[np.int64]) -> dict[int, float]:
@@ -238,7 +242,7 @@ def _places(keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.in
 def _named(source: Source, keys: NDArray[np.int64]) -> NDArray[np.float64] | None:
     if not source.query.blending.named:
         return None
-    return named(source.words_of(source.query.text).keys(), source.actors(keys), keys)
+    return named(source.terms.keys(), source.actors(keys), keys)
 
 
 def _nearness(source: Source, keys: NDArray[np.int64]) -> NDArray[np.float64] | None:

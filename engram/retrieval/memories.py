@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -37,6 +37,8 @@ from engram.storage import TurnColumns
 from engram.tracing import stage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from engram.index import Adjacency, EpisodeIndex, FactIndex, WordWeights
@@ -144,10 +146,14 @@ class _Search:
         """Return which of some episodes, ascending, the filters let through."""
         return self.index.allows(self.query.allowed, keys)
 
-    def weigh(self, keys: NDArray[np.int64], text: str | None = None) -> WordWeights:
-        """Return what the words of the query, or of another text, weigh in some."""
-        asked = self.query.text if text is None else text
-        return weigh_memories(self.index, self.facts, asked, keys)
+    @cached_property
+    def terms(self) -> dict[str, str]:
+        """The words of the query that are searched for, by their stems."""
+        return self.words_of(self.query.text)
+
+    def weigh(self, keys: NDArray[np.int64], terms: Iterable[str]) -> WordWeights:
+        """Return what some terms weigh in some."""
+        return weigh_memories(self.index, self.facts, list(terms), keys)
 
     def bodies(self, keys: NDArray[np.int64]) -> list[str]:
         """Return the texts of some as they are searched."""

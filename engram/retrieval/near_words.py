@@ -40,15 +40,14 @@ def likeness(
     Returns:
         0 to 1; None where no word is near to one of the query's.
     """
-    asked = source.words_of(source.query.text)
+    asked = source.terms
     near = [(at, *one) for at, stem in enumerate(asked) for one in near_words(stem)]
-    text = " ".join(word for _, word, _ in near)
-    found = source.words_of(text) if near else {}
+    found = source.words_of(" ".join(word for _, word, _ in near)) if near else {}
     columns = {word: at for at, (stem, word) in enumerate(found.items()) if stem not in asked}
     near = [one for one in near if one[1] in columns]
     if not near:
         return None
-    others = source.weigh(keys, text)
+    others = source.weigh(keys, found)
     alike = np.zeros(words.frequencies.shape)
     for at, word, share in near:
         column = columns[word]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from engram.index import Damaged, nearest, times_of, true_distances, true_vectors
@@ -14,7 +14,7 @@ from engram.retrieval.spreading import activate, similarity, spreading
 from engram.tracing import stage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     import numpy as np
     from numpy.typing import NDArray
@@ -116,8 +116,12 @@ class _Episodes:
     def allows(self, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
         return self._index.allows(self.query.allowed, keys)
 
-    def weigh(self, keys: NDArray[np.int64], text: str | None = None) -> WordWeights:
-        return self._index.weigh(self.query.text if text is None else text, keys)
+    @cached_property
+    def terms(self) -> dict[str, str]:
+        return self.words_of(self.query.text)
+
+    def weigh(self, keys: NDArray[np.int64], terms: Iterable[str]) -> WordWeights:
+        return self._index.weigh(list(terms), keys)
 
     def bodies(self, keys: NDArray[np.int64]) -> list[str]:
         return [self._store.text.body(key) for key in keys.tolist()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import lru_cache
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -33,8 +32,6 @@ _TOKENIZER: Final = (
 )
 """What the table's `tokenize` option says: stems of what the second of them finds."""
 
-_KEPT_QUERIES = 4
-
 _LONGEST_TERM = 32_768
 """Bytes; FTS5 cuts longer terms off there."""
 
@@ -52,8 +49,6 @@ class FullText:
         self._noun = noun
         self._table = f"{noun}_fts"
         self._view = f"{noun}_text"
-        # One recall asks several times what the words of its query are.
-        self._words_of = lru_cache(maxsize=_KEPT_QUERIES)(self._read_words)
 
     def add(self, first: int, last: int) -> None:
         """Index the new texts `first` to `last`, both included."""
@@ -118,12 +113,8 @@ class FullText:
             every_word: Whether stop words are among them; they are where there are no others.
 
         Returns:
-            At most `MAX_TERMS`, in the spelling the table folds them to before it stems them; not
-            to be changed.
+            At most `MAX_TERMS`, in the spelling the table folds them to before it stems them.
         """
-        return self._words_of(query, every_word)
-
-    def _read_words(self, query: str, every_word: bool) -> dict[str, str]:
         inner, *options = _TOKENIZER[1]
         surface = self._connection.tokenizer(inner, options)
         # A single accent is a word without a character.

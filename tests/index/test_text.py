@@ -46,7 +46,7 @@ def compare(memory: Engram, query: str, allowed: EpisodeFilter, limit: int) -> i
         every = {"every_word": True}
         same(memory._index.match, store.text.search, query, allowed, limit, **every)
         shuffled = np.random.default_rng(limit).permutation(len(found))
-        weights = memory._index.weigh(query, found[shuffled])
+        weights = memory._index.weigh(list(store.text.words_of(query)), found[shuffled])
         assert weights.scores().tobytes() == ours[shuffled].tobytes()
     assert found.tolist() == expected.tolist()
     np.testing.assert_allclose(ours, scores, rtol=1e-9, atol=0.0)

@@ -28,7 +28,7 @@ def test_what_is_not_here_weighs_nothing(memory: Engram) -> None:
     memory.forget(ids[0])
     with memory._store.reading():
         words_of(memory, "piano")
-        weights = memory._index.weigh("pianos of budgets", np.array([999, 2, 1, 3]))
+        weights = memory._index.weigh(["piano", "budget"], np.array([999, 2, 1, 3]))
     assert weights.frequencies.tolist() == [[0, 0], [1, 1], [0, 0], [0, 0]]
     assert weights.frequencies.dtype == np.float32
     assert weights.lengths.tolist() == [0, 2, 0, 2]
@@ -41,8 +41,8 @@ def test_nothing_weighs_nothing(memory: Engram) -> None:
     memory.observe("piano")
     with memory._store.reading():
         words_of(memory, "piano")
-        assert memory._index.weigh("", np.array([1])).scores().tolist() == [0.0]
-        none = memory._index.weigh("piano", np.empty(0, np.int64))
+        assert memory._index.weigh([], np.array([1])).scores().tolist() == [0.0]
+        none = memory._index.weigh(["piano"], np.empty(0, np.int64))
     assert (none.frequencies.shape, none.scores().shape) == ((0, 1), (0,))
 
 
@@ -70,7 +70,7 @@ def test_facts_weigh_what_their_ranking_gives(memory: Engram, episodes: bool) ->
             shown = memory._index.select(EpisodeFilter()) if episodes else []
             keys, scores = match_memories(index, facts, query, shown, chosen, 999)
             shuffled = np.random.default_rng(1).permutation(len(keys))
-            weights = weigh_memories(index, facts, query, keys[shuffled])
+            weights = weigh_memories(index, facts, list(facts.text.words_of(query)), keys[shuffled])
         assert weights.scores().tobytes() == scores[shuffled].tobytes()
         assert (query == "") == (len(keys) == 0)
         assert not query or (keys >= FACT).any()
@@ -84,4 +84,4 @@ def test_every_word_of_a_beginner_counts(open_memory) -> None:
     with memory._store.reading():
         keys, scores = words_of(memory, "painted")
         assert keys.tolist() == [1]
-        assert memory._index.weigh("painted", keys).scores().tolist() == scores.tolist()
+        assert memory._index.weigh(["paint"], keys).scores().tolist() == scores.tolist()

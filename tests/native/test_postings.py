@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from engram._native.postings import bm25, find_terms
+from engram._native.postings import bm25, find_terms, row_frequencies
 from engram._native.twins.postings import bm25 as twin
 from engram._native.twins.postings import find_terms as find_twin
+from engram._native.twins.postings import row_frequencies as frequencies_twin
 
 Agree = Callable[..., Any]
 Refuse = Callable[..., tuple[type[Exception], str]]
@@ -270,3 +271,56 @@ def test_terms_are_found(agree: Agree, known: set[bytes], others: list[bytes]) -
 )
 def test_a_wrong_vocabulary_is_named(refuse: Refuse, case: Any, name: str) -> None:
     assert refuse(find_terms, find_twin, *case)[1].startswith(name)
+
+
+@given(
+    st.lists(
+        st.dictionaries(st.integers(0, 9), st.sampled_from(FREQUENCIES), max_size=6), max_size=4
+    ),
+    st.lists(st.integers(0, 12), max_size=8),
+)
+def test_rows_have_terms_as_often_as_their_postings_say(
+    agree: Agree, terms: list[dict[int, int]], wanted: list[int]
+) -> None:
+    part, ranges = part_of([4] * 10, [sorted(one.items()) for one in terms], None, None)
+    found = agree(
+        row_frequencies, frequencies_twin, *part[1:5], ranges, np.array(wanted, np.uint32)
+    )
+    assert found.tolist() == [[one.get(row, 0) for one in terms] for row in wanted]
+
+
+POSTINGS = dict(zip(FIELDS[1:5], PART[1:5], strict=True)) | {
+    "ranges": RANGES, "wanted": np.array([2, 0, 8], np.uint32),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [
+        ("rows", PART[1].astype(np.int64), TypeError),
+        ("frequencies", PART[2][:2].copy(), ValueError),
+        ("large", PART[3].astype(np.int32), TypeError),
+        ("large_frequencies", PART[4][:1].copy(), ValueError),
+        ("ranges", np.array([[1, 4]]), ValueError),
+        ("ranges", np.array([[2, 1]]), ValueError),
+        ("ranges", np.array([[-1, 1]]), ValueError),
+        ("ranges", np.array([1, 2]), ValueError),
+        ("ranges", np.array([[1, 2, 3]]), ValueError),
+        ("ranges", np.array([[1, 2]], np.int32), TypeError),
+        ("wanted", np.array([1]), TypeError),
+        ("wanted", np.array([[1]], np.uint32), ValueError),
+    ],
+)
+def test_a_wrong_argument_for_rows_is_named(
+    refuse: Refuse, name: str, value: object, error: type[Exception]
+) -> None:
+    arguments = (POSTINGS | {name: value}).values()
+    kind, message = refuse(row_frequencies, frequencies_twin, *arguments)
+    assert kind is error
+    assert name in message.split(" must ")[0]
+
+
+def test_a_number_aside_must_be_there_for_a_row(refuse: Refuse) -> None:
+    case = POSTINGS | {"large": PART[3][:1].copy(), "large_frequencies": PART[4][:1].copy()}
+    message = refuse(row_frequencies, frequencies_twin, *case.values())[1]
+    assert message.startswith("large")

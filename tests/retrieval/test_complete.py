@@ -27,10 +27,12 @@ def signals(draw: st.DrawFn) -> Signals:
             chance.random(terms),
             4.0,
         ),
+        near=np.round(chance.random((count + extra, terms)), 1) if draw(st.booleans()) else None,
         questions=chance.integers(-1, max(count + extra, 1), count) if count else np.empty(0, int),
         turns=TurnColumns(
             chance.integers(0, 3, count), np.zeros(count, dtype=int), chance.random(count) < 0.3
         ),
+        named=np.round(chance.random(count), 1) if draw(st.booleans()) else None,
         nearness=chance.random(count) if draw(st.booleans()) else None,
     )
 
@@ -38,19 +40,19 @@ def signals(draw: st.DrawFn) -> Signals:
 def plainly(found: Signals, blending: Blending, text_share: float) -> list[float]:
     """The documented formula, a candidate at a time."""
     rows = range(len(found.similarities))
-    weights = found.words.scores().tolist()
+    often = found.words.frequencies.astype(float)
+    if found.near is not None:
+        for row, term in np.argwhere(often == 0):
+            often[row, term] = blending.near_words * found.near[row, term]
+    weights = found.words._replace(frequencies=often).scores().tolist()
     most = max(weights, default=0.0) or 1.0
     nearest = max(found.similarities.tolist(), default=0.0) or 1.0
 
     def conversation(one: int) -> float:
         total = 0.0
         for term, rarity in enumerate(found.words.rarity.tolist()):
-            often = sum(
-                float(found.words.frequencies[row, term])
-                for row in rows
-                if found.turns.conversation[row] == one
-            )
-            total += rarity * often * 2.2 / (often + 1.2)
+            f = sum(often[row, term] for row in rows if found.turns.conversation[row] == one)
+            total += rarity * f * 2.2 / (f + 1.2)
         return total
 
     told = max((conversation(one) for one in found.turns.conversation if one), default=0.0) or 1.0
@@ -66,28 +68,33 @@ def plainly(found: Signals, blending: Blending, text_share: float) -> list[float
         score = (1.0 - text_share) * found.similarities[row] / nearest + text_share * words
         if found.turns.assistant[row]:
             score *= 1.0 - strength * (1.0 - blending.assistant)
-        if found.nearness is not None:
-            score *= 1.0 + strength * blending.dates * found.nearness[row]
+        for weight, share in (blending.named, found.named), (blending.dates, found.nearness):
+            score *= 1.0 if share is None else 1.0 + strength * weight * share[row]
         scores.append(float(score))
     best = max(scores, default=0.0) or 1.0
     return [score / best for score in scores]
 
 
-@given(signals(), shares, shares, shares, shares, shares)
-def test_a_score_is_what_the_formula_says(
-    found, text_share, conversation, answers, assistant, dates
-):
-    blending = Blending(
-        conversation=conversation, answers=answers, assistant=assistant, dates=dates
-    )
+blendings = st.builds(
+    Blending,
+    near_words=shares,
+    conversation=shares,
+    answers=shares,
+    assistant=shares,
+    named=shares,
+    dates=shares,
+)
+
+
+@given(signals(), shares, blendings)
+def test_a_score_is_what_the_formula_says(found, text_share, blending):
     scores = complete(found, blending, text_share)
     assert scores.tolist() == pytest.approx(plainly(found, blending, text_share), abs=1e-12)
     assert ((scores >= 0.0) & (scores <= 1.0)).all()
 
 
-@given(signals(), shares, shares, shares)
-def test_without_words_only_the_cosine_is_left(found, conversation, assistant, dates):
-    blending = Blending(conversation=conversation, assistant=assistant, dates=dates)
+@given(signals(), blendings)
+def test_without_words_only_the_cosine_is_left(found, blending):
     scores = complete(found, blending, 0.0)
     best = found.similarities.max(initial=0.0) or 1.0
     np.testing.assert_allclose(scores, found.similarities / best, rtol=1e-15)
@@ -102,8 +109,10 @@ def test_equal_candidates_score_equally_wherever_they_stand(count, terms, seed):
     found = Signals(
         similarities=np.append(np.full(count, 0.6), chance.random(2)),
         words=WordWeights(frequencies, np.full(rows, 20.0), 6.0 * chance.random(terms), 20.0),
+        near=chance.random(terms) * (frequencies == 0),
         questions=np.full(rows, -1),
         turns=TurnColumns(np.arange(1, rows + 1), np.zeros(rows, int), np.zeros(rows, bool)),
+        named=None,
         nearness=None,
     )
     assert len(set(complete(found, Blending(), 0.5)[:count].tolist())) == 1
