@@ -43,13 +43,14 @@ PAGE = ROOT / "docs/explanation/recall-quality.md"
 
 MAIN = ("--modes", "hybrid,text,cosine", "--vary", "method=min_max")
 VARIED = (
-    *("method=min_max", "method=reciprocal_rank", "conversation=0", "conversation=0.3"),
+    *("method=min_max", "method=reciprocal_rank", "near_words=0", "near_words=1"),
+    *("named=0", "named=0.05", "named=0.3", "conversation=0", "conversation=0.3"),
     *("conversation=0.5", "answers=0", "answers=0.5", "assistant=1", "assistant=0.8"),
     *("assistant=0.5", "dates=0", "dates=0.4", "feedback=0.3", "diversity=0.2"),
 )
 ABLATIONS = (*(part for one in VARIED for part in ("--vary", one)), "--weights", "0.3,0.4,0.6,0.7")
 OF_DOCUMENTS = (
-    *(part for one in (*VARIED[:2], *VARIED[-2:]) for part in ("--vary", one)),
+    *(part for one in (*VARIED[:4], *VARIED[-2:]) for part in ("--vary", one)),
     *("--weights", "0.3,0.4,0.6,0.7"),
 )
 # A model reads twenty texts for each question, which takes a hundred times as long as the rest.
