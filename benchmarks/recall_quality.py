@@ -24,14 +24,15 @@ from typing import Any
 
 import click
 import numpy as np
-from recall_quality_page import HEADS, draw_all, fill
+from recall_quality_page import DOCUMENT, HEADS, draw_all, fill, measures_of
 
 from engram.bench.judged import running
 from engram.bench.judged.abstention import auroc
 from engram.bench.judged.comparison import comparison
 from engram.bench.judged.conversations import locomo, longmemeval
 from engram.bench.judged.data import DataSet, Haystack, Labels
-from engram.bench.judged.groups import headline
+from engram.bench.judged.groups import FOLDS, folds, groups, headline
+from engram.bench.judged.measures import measure_names, measured
 from engram.bench.judged.reading import read as read_data
 from engram.bench.judged.records import Record, read, read_times
 from engram.bench.judged.summary import summary
@@ -172,7 +173,7 @@ def run_foreign(
 
 def summarized(folders: Folders) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the figures that are the same in every run, and those of time."""
-    figures: dict[str, Any] = {"runs": {}, "differences": {}, "foreign": {}}
+    figures: dict[str, Any] = {"runs": {}, "differences": {}, "cross_validated": {}, "foreign": {}}
     latency: dict[str, Any] = {}
     for one in SETS:
         first, *_ = one.main
@@ -184,6 +185,8 @@ def summarized(folders: Folders) -> tuple[dict[str, Any], dict[str, Any]]:
             figures["runs"][name] = trimmed(document)
             figures["differences"][name] = differences(records, records)
         main = read(folders.results / f"{first}.jsonl.gz")
+        varied = read(folders.work / f"{first}-ablations.jsonl")
+        figures["cross_validated"][first] = cross_validated(main, varied, measures_of(first))
         for name in one.further:
             records = read(folders.work / f"{name}.jsonl")
             figures["differences"][name] = differences(main, records)
@@ -202,6 +205,28 @@ def summarized(folders: Folders) -> tuple[dict[str, Any], dict[str, Any]]:
             "auroc_confidence": round(float(auroc(surest(answerable), surest(foreign))), 6),
         }
     return figures, latency
+
+
+def cross_validated(main: Any, varied: Any, measures: tuple[str, ...]) -> dict[str, Any]:
+    """Measure each fold with the one change, or none, that was best in the other four.
+
+    Best is the largest mean of all measures together.
+    """
+    names = measure_names(of_documents=measures == DOCUMENT)
+    columns = [names.index(one) for one in measures]
+    inside = groups(main.data_set, main.records)[headline(main.data_set, main.records)]
+    ways = {"hybrid": measured(main.records, "hybrid")}
+    ways |= {label: measured(varied.records, label) for label in varied.labels}
+    values = {label: found[inside][:, columns] for label, found in ways.items()}
+    fold = folds(main.data_set, main.records)[inside]
+    chosen, tested = [], []
+    for one in range(FOLDS):
+        best = max(values, key=lambda label: float(np.nanmean(values[label][fold != one])))
+        chosen.append(best)
+        tested.append(values[best][fold == one])
+    means = np.nanmean(np.concatenate(tested), axis=0).tolist()
+    figures = {name: round(mean, 6) for name, mean in zip(measures, means, strict=True)}
+    return {"chosen": chosen, **figures}
 
 
 def surest(records: list[Record]) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -96,7 +97,7 @@ def headline_of(figures: Figures, name: str) -> str:
     return str(figures["runs"][name]["folds"][DEFAULT]["group"])
 
 
-def measures_of(name: str) -> Sequence[str]:
+def measures_of(name: str) -> tuple[str, ...]:
     return DOCUMENT if name in ("cranfield", "scifact") else CONVERSATION
 
 
@@ -195,6 +196,20 @@ def folds(figures: Figures, _: Figures) -> str:
             whole = percent(group[measure])
             rows.append((title, HEADS[measure], whole, spread, between(group["interval"][measure])))
     return table(("set", "measure", "whole", "lowest to highest fold", "95 %"), rows)
+
+
+def cross_validated(figures: Figures, _: Figures) -> str:
+    rows = []
+    for name, found in figures["cross_validated"].items():
+        group = groups_of(figures, name, DEFAULT)[headline_of(figures, name)]
+        chosen = Counter(one.removeprefix("hybrid ") for one in found["chosen"])
+        told = ", ".join(f"`{one}`" + f" {n} times" * (n > 1) for one, n in chosen.most_common())
+        told = told.replace("`hybrid`", "none")
+        for measure in measures_of(name):
+            cells = (HEADS[measure], percent(group[measure]), percent(found[measure]), told)
+            rows.append((NAMES[name], *cells))
+            told = ""
+    return table(("set", "measure", "default", "cross-validated", "changes chosen"), rows)
 
 
 KINDS = {"1": "multi-hop", "2": "temporal", "3": "open-domain", "4": "single-hop"}
@@ -296,6 +311,7 @@ TABLES: Mapping[str, Callable[[Figures, Figures], str]] = {
     "plain": plain,
     "readings": readings,
     "folds": folds,
+    "cross-validation": cross_validated,
     "types": types,
     **{f"ablations-{name}": ablations(name) for name in NAMES if name != "longmemeval-s-user"},
     "abstention": abstention,
