@@ -96,9 +96,12 @@ def row_frequencies(rows, frequencies, large, large_frequencies, ranges, wanted)
     arrays must not be written to.
 
     Args:
-        rows, frequencies, large, large_frequencies: The postings, as `invert` returns them.
-        ranges: int64 [t, 2], the first of the postings of each term and their end. These are
-            trusted to ascend: the result is undefined if they do not.
+        rows: uint32 [p], the row of each posting; those of a term are trusted to ascend: the
+            result is undefined if they do not.
+        frequencies: uint8 [p], 255 where the number stands aside.
+        large: int64 [e], the postings whose numbers stand aside, ascending.
+        large_frequencies: uint32 [e], these numbers.
+        ranges: int64 [t, 2], the first of the postings of each term and their end.
         wanted: uint32 [n], the rows, in any order.
 
     Returns:

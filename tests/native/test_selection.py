@@ -21,7 +21,7 @@ KERNELS = {
     "decay": ["decay"],
     "hamming": ["hamming_nearest", "sign_bits"],
     "pages": ["check_pages", "check_rows", "page_sums", "read_rows"],
-    "postings": ["bm25", "find_terms"],
+    "postings": ["bm25", "find_terms", "row_frequencies"],
     "scan": ["top_k"],
     "sketch": ["coarse_nearest", "code_candidates", "decode", "encode", "query_codes"],
     "spreading": ["spread"],
