@@ -40,7 +40,7 @@ def test_no_cursor_outlives_its_transaction(connection):
         with connection.reading():
             for (number,) in connection.execute("SELECT a FROM t"):
                 connection.execute("SELECT a FROM t WHERE a > ?", (number,)).fetchone()
-    assert open_cursors() == before
+    assert open_cursors() <= before
 
 
 def test_writing_rows_as_they_are_read_needs_one_cursor(connection):
