@@ -2,7 +2,7 @@
 
 A table of English words (`near_words.tsv`, made by `benchmarks/make_near_words.py`) says which are
 near, and how near. It knows inflections that share no stem ("went" and "go"), other spellings, and
-words of like meaning; words of other languages, names and numbers have none.
+words of like meaning; numbers, and words of other languages, have none.
 """
 
 from __future__ import annotations
