@@ -98,4 +98,5 @@ def test_words_are_as_near_as_the_packaged_model_says() -> None:
     assert len(some) > 20
     stems, others = (model.embed(list(side)) for side in list(zip(*some, strict=True))[:2])
     cosines = np.sum(stems * others, axis=1)
-    assert cosines == pytest.approx([int(one[2]) / 100 for one in some], abs=0.02)
+    # What 8-bit weights give differs a little between processors.
+    assert cosines == pytest.approx([int(one[2]) / 100 for one in some], abs=0.05)
