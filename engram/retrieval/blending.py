@@ -13,7 +13,7 @@ RERANKERS: Final = ("late_interaction", "cross_encoder")
 _MOST_RERANKED: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Blending:
     """How a hybrid recall ranks its candidates.
 
@@ -30,7 +30,7 @@ class Blending:
             question that the filters leave out, or that is hidden, says nothing.
         assistant: What the scores of an assistant's turns are multiplied by, 0 to 1.
         named: How much is added for what somebody took part in whom the query names, 0 to 1; for a
-            part of the name that part of it.
+            part of the name that part of it. Of an episode's actors the first four count.
         dates: How much is added for what happened when the query's words say, 0 to 1.
         feedback: How much the words that the best candidates share count, of the words' share, 0
             to 1.

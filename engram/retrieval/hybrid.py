@@ -15,7 +15,6 @@ from engram.retrieval.confidence import confidence
 from engram.retrieval.diversity import best_vectors
 from engram.retrieval.feedback import second_look
 from engram.retrieval.fusion import Fusion
-from engram.retrieval.naming import named
 from engram.retrieval.near_words import likeness
 from engram.retrieval.ranking import Ranking
 from engram.retrieval.reranked import mixed
@@ -66,14 +65,17 @@ class Source(Protocol):
     def words_of(self, text: str) -> dict[str, str]:
         """Return the words that a text is searched for, by their stems."""
 
+    def stems(self, text: str) -> list[str]:
+        """Return the stems of a text's distinct words, in its order."""
+
     def vectors(self, keys: NDArray[np.int64]) -> Chunks:
         """Return the vectors of the chunks of some."""
 
     def turns(self, keys: NDArray[np.int64]) -> TurnColumns:
         """Return what conversations say of some, int64[n], ascending."""
 
-    def actors(self, keys: NDArray[np.int64]) -> list[tuple[int, frozenset[str]]]:
-        """Return the actors of some who have a name: whose they are, and the name's stems."""
+    def named(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return which part of an actor's name the query has, of some, ascending, 0 to 1."""
 
     def times(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return when some, int64[n], ascending, happened, in microseconds."""
@@ -182,14 +184,13 @@ def _complete(source: Source, found: _Candidates) -> tuple[NDArray[np.float64], 
     questions = _places(keys, turns.answers)
     others = _places(weighed[len(keys) :], turns.answers)
     questions = np.where(others < 0, questions, others + len(keys))
-    near = likeness(source, weighed, words) if query.blending.near_words else None
     signals = Signals(
         similarities,
         words,
-        near,
+        likeness(source, weighed, words) if query.blending.near_words else None,
         questions,
         turns,
-        _named(source, keys),
+        source.named(keys) if query.blending.named else None,
         _nearness(source, keys),
     )
     return complete(signals, query.blending, query.text_share), words
@@ -237,12 +238,6 @@ def _places(keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.in
     if len(keys):
         places[keys[places] != wanted] = -1
     return places
-
-
-def _named(source: Source, keys: NDArray[np.int64]) -> NDArray[np.float64] | None:
-    if not source.query.blending.named:
-        return None
-    return named(source.terms.keys(), source.actors(keys), keys)
 
 
 def _nearness(source: Source, keys: NDArray[np.int64]) -> NDArray[np.float64] | None:

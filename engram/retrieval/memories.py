@@ -23,7 +23,7 @@ from engram.index import (
 from engram.index.rows import HUB_ARCS
 from engram.models import Certificate, FactResult, SearchResult
 from engram.retrieval.hybrid import by_words, hybrid
-from engram.retrieval.naming import actors_of
+from engram.retrieval.naming import named
 from engram.retrieval.ranking import Ranking
 from engram.retrieval.recall import SEEDS_PER_RESULT, associated, refreshed
 from engram.retrieval.spreading import (
@@ -167,6 +167,10 @@ class _Search:
         """Return the words that a text is searched for, by their stems."""
         return self.facts.store.fact_text.words_of(text)
 
+    def stems(self, text: str) -> list[str]:
+        """Return the stems of a text's distinct words, in its order."""
+        return self.facts.store.fact_text.stems(text)
+
     def vectors(self, keys: NDArray[np.int64]) -> Chunks:
         """Return the vectors of the chunks of some."""
         are_facts = keys >= FACT
@@ -184,9 +188,12 @@ class _Search:
             np.pad(found.assistant, none),
         )
 
-    def actors(self, keys: NDArray[np.int64]) -> list[tuple[int, frozenset[str]]]:
-        """Return the actors of some who have a name: facts have none."""
-        return actors_of(self.facts.store, keys[keys < FACT])
+    def named(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return which part of an actor's name the query has, of some: facts have none."""
+        shares = np.zeros(len(keys))
+        episodes = keys < FACT
+        shares[episodes] = named(self.facts.store, self.terms.keys(), keys[episodes])
+        return shares
 
     def times(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return when some, ascending, happened, or began to hold."""

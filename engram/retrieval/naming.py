@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engram.storage import people
+from engram.storage.headings import people
+from engram.storage.stop_words import STOP_WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from collections.abc import Set as AbstractSet
 
     from numpy.typing import NDArray
@@ -21,29 +21,24 @@ if TYPE_CHECKING:
     from engram.storage import Store
 
 
-def named(
-    query: AbstractSet[str], actors: Iterable[tuple[int, frozenset[str]]], keys: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def named(store: Store, query: AbstractSet[str], keys: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return for each of some episodes which part of an actor's name a query has, float64[n].
 
-    Of several actors, the most of any.
+    Of several actors, the most of any. Of an episode's actors the first four count, and none whose
+    name is longer than a heading may be; of a name no stop words, unless it has no others. Takes
+    time in the number of episodes.
 
     Args:
+        store: The store, in the caller's transaction.
         query: The words of the query, as stems.
-        actors: As `actors_of` returns them.
         keys: Of the episodes, int64[n], ascending.
     """
+    pairs, names = store.labels.actors(keys)
     shares = np.zeros(len(keys))
-    for key, name in actors:
-        if found := len(name & query):
-            at = np.searchsorted(keys, key)
-            shares[at] = max(shares[at], found / len(name))
+    for label, name in names.items():
+        words = set(store.text.stems(name)) if people([name]) else set()
+        words = words - STOP_WORDS or words
+        if found := len(words & query):
+            here = np.searchsorted(keys, pairs[pairs[:, 1] == label, 0])
+            shares[here] = np.maximum(shares[here], found / len(words))
     return shares
-
-
-def actors_of(store: Store, keys: NDArray[np.int64]) -> list[tuple[int, frozenset[str]]]:
-    """Return the actors of some episodes who have a name: the episode, and the name's stems."""
-    stems = store.text.tokenizer()
-    actors = store.labels.actors(keys)
-    words = {name: frozenset(stems(name.encode())) for name in people({who for _, who in actors})}
-    return [(key, words[name]) for key, who in actors if (name := who.strip()) in words]

@@ -8,6 +8,7 @@ words of like meaning; numbers, and words of other languages, have none.
 from __future__ import annotations
 
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,14 +24,18 @@ LEAST: Final = 0.65
 """The cosine of two words from which on they are near; there the one counts nothing for the other,
 at 1 as much as itself."""
 
+ASKED: Final = 64
+"""Words of a query that have near ones, the first; all of these together are as many as a query may
+have."""
+
 
 def likeness(
     source: Source, keys: NDArray[np.int64], words: WordWeights
 ) -> NDArray[np.float64] | None:
     """Return how near to each word of the query some texts have another one, float64[n, t].
 
-    What is near counts no more than it would if it were asked for: a common word says as little of
-    a rare one as of anything.
+    A near word that is more common than the query's counts less, by the ratio of what finding each
+    says. Of a long query the first `ASKED` words have near ones.
 
     Args:
         source: What is searched.
@@ -41,16 +46,20 @@ def likeness(
         0 to 1; None where no word is near to one of the query's.
     """
     asked = source.terms
-    near = [(at, *one) for at, stem in enumerate(asked) for one in near_words(stem)]
-    found = source.words_of(" ".join(word for _, word, _ in near)) if near else {}
-    columns = {word: at for at, (stem, word) in enumerate(found.items()) if stem not in asked}
-    near = [one for one in near if one[1] in columns]
+    near = [(at, *one) for at, stem in enumerate(islice(asked, ASKED)) for one in near_words(stem)]
+    spelled = dict.fromkeys(word for _, word, _ in near)
+    # Each word of the table has one stem.
+    stems = dict(zip(spelled, source.stems(" ".join(spelled)), strict=True))
+    near = [(at, stems[word], share) for at, word, share in near if stems[word] not in asked]
     if not near:
         return None
-    others = source.weigh(keys, found)
+    columns = {
+        stem: column for column, stem in enumerate(dict.fromkeys(stem for _, stem, _ in near))
+    }
+    others = source.weigh(keys, columns)
     alike = np.zeros(words.frequencies.shape)
-    for at, word, share in near:
-        column = columns[word]
+    for at, stem, share in near:
+        column = columns[stem]
         rarity = min(1.0, others.rarity[column] / words.rarity[at])
         has = others.frequencies[:, column] > 0
         np.maximum(alike[:, at], share * rarity, out=alike[:, at], where=has)

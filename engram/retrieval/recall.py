@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from engram.index import Damaged, nearest, times_of, true_distances, true_vectors
 from engram.models import SearchResult
 from engram.retrieval.hybrid import by_words, hybrid
-from engram.retrieval.naming import actors_of
+from engram.retrieval.naming import named
 from engram.retrieval.ranking import MAX_K, Ranking
 from engram.retrieval.spreading import activate, similarity, spreading
 from engram.tracing import stage
@@ -129,14 +129,17 @@ class _Episodes:
     def words_of(self, text: str) -> dict[str, str]:
         return self._store.text.words_of(text)
 
+    def stems(self, text: str) -> list[str]:
+        return self._store.text.stems(text)
+
     def vectors(self, keys: NDArray[np.int64]) -> Chunks:
         return true_vectors(self._index, keys)
 
     def turns(self, keys: NDArray[np.int64]) -> TurnColumns:
         return self._store.turns.of(keys)
 
-    def actors(self, keys: NDArray[np.int64]) -> list[tuple[int, frozenset[str]]]:
-        return actors_of(self._store, keys)
+    def named(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
+        return named(self._store, self.terms.keys(), keys)
 
     def times(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         return times_of(self._index.parts, keys)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from engram.storage.folding import folded
     from engram.storage.full_text import FullText
     from engram.storage.graph import Edges
-    from engram.storage.headings import heading, people
+    from engram.storage.headings import heading
     from engram.storage.items import NewItem, StoredItem
     from engram.storage.memories import Memory
     from engram.storage.old_store import read_old_store
@@ -74,7 +74,6 @@ __all__ = [
     "folded",
     "heading",
     "origins",
-    "people",
     "read_old_store",
     "texts_of",
     "wire_time",
@@ -111,7 +110,6 @@ _LAZY = {
     "folded": "engram.storage.folding",
     "Edges": "engram.storage.graph",
     "heading": "engram.storage.headings",
-    "people": "engram.storage.headings",
     "Memory": "engram.storage.memories",
     "read_old_store": "engram.storage.old_store",
     "RecordWriter": "engram.storage.record_writer",

@@ -128,6 +128,13 @@ class FullText:
             found.setdefault(stem, word)
         return dict(islice(found.items(), MAX_TERMS))
 
+    def stems(self, text: str) -> list[str]:
+        """Return the stems of a text's distinct words, as those of a query are made of it.
+
+        Of the first `MAX_TERMS`, stop words among them.
+        """
+        return self.tokenizer()(" ".join(query_terms(text)).encode())
+
     def beginnings_of(self, query: str) -> dict[str, str]:
         """Return the words of a query that longer ones may begin with, by their stems.
 

@@ -18,8 +18,8 @@ ASSISTANTS: Final = frozenset({"assistant", "Assistant", "ai", "AI", "bot", "mod
 """Actors that are a language model, spelled as chats do; "Ai" and "Bot" may be somebody's name."""
 
 _ROLES: Final = ASSISTANTS | {"user", "User", "human", "Human", "system", "System", "tool"}
-_MOST_NAMES: Final = 4
-_LONGEST: Final = 100
+MOST_NAMES: Final = 4
+LONGEST_NAMES: Final = 100
 """Characters that the names may have together."""
 
 
@@ -39,7 +39,7 @@ def heading(actors: Iterable[str], occurred_at: int) -> str | None:
         The heading; None where nobody has a name, or names are many or long.
     """
     said_by = people(actors)
-    if not said_by or len(said_by) > _MOST_NAMES or sum(map(len, said_by)) > _LONGEST:
+    if not said_by or len(said_by) > MOST_NAMES or sum(map(len, said_by)) > LONGEST_NAMES:
         return None
     return f"{', '.join(said_by)} ({_date(occurred_at // DAY)}):"
 

@@ -9,6 +9,7 @@ import apsw
 import numpy as np
 
 from engram.arrays import distinct
+from engram.storage.headings import LONGEST_NAMES, MOST_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -75,17 +76,31 @@ class Labels:
             (actors if kind == "actor" else tags).append(name)
         return labels
 
-    def actors(self, episodes: NDArray[np.int64]) -> list[tuple[int, str]]:
-        """Return the actors of the given episodes, each with its episode, in no order."""
-        if not len(episodes):
-            return []
-        found: list[Any] = self._connection.execute(
-            "SELECT l.episode, n.name FROM carray(?) AS k"
-            " CROSS JOIN episode_label AS l ON l.episode = k.value"
-            " CROSS JOIN label AS n ON n.id = l.label WHERE n.kind = 'actor'",
-            (apsw.carray(episodes),),
+    def actors(self, episodes: NDArray[np.int64]) -> tuple[NDArray[np.int64], dict[int, str]]:
+        """Return who took part in the given episodes, as far as a heading would name them.
+
+        Returns:
+            int64[n, 2], an episode and a label in each row, of the first `MOST_NAMES` labels of
+            each episode; and the names of those labels that are actors, by their keys.
+        """
+        rows = (
+            self._connection.execute(
+                "SELECT l.episode, l.label FROM carray(?) AS k"
+                " CROSS JOIN episode_label AS l ON l.episode = k.value AND l.position < ?",
+                (apsw.carray(episodes), MOST_NAMES),
+            ).fetchall()
+            if len(episodes)
+            else []
+        )
+        pairs = np.array(rows, dtype=np.int64).reshape(-1, 2)
+        if not len(pairs):
+            return pairs, {}
+        names: list[Any] = self._connection.execute(
+            "SELECT n.id, n.name FROM carray(?) AS k CROSS JOIN label AS n ON n.id = k.value"
+            " WHERE n.kind = 'actor' AND length(n.name) <= ?",
+            (apsw.carray(distinct(pairs[:, 1])), LONGEST_NAMES),
         ).fetchall()
-        return found
+        return pairs, dict(names)
 
     def episodes(self, kind: Kind, name: str, first: int, last: int) -> NDArray[np.int64]:
         """Return which of the episodes `first` to `last`, both included, have a label, ascending.

@@ -63,12 +63,29 @@ def test_a_role_is_nobody_s_name(memory: Engram, role: str) -> None:
     assert gains(memory, f"what the {role.strip()} says of the deal")[1] == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("name", ["Zoë", "东京", "Мария", "🙂", "...", "O'Neil", "a" * 3000])
+NAMES = (
+    "Zoë|Zoe\u0308|东京|王小明|田中太郎|김철수|สมชาย|Мария|Алёна|Ανδρέας|דָּוִד|مُحَمَّد|प्रिया|Weiß|Ａｄａ|ﬁona|İlker|O'Neil"
+    "|anna@x.org|Will|May|Duke of York|The Rock"
+)
+
+
+@pytest.mark.parametrize("name", NAMES.split("|"))
 def test_names_of_any_script(memory: Engram, name: str) -> None:
     told(memory, [("Ann", f"{name} has the deal"), (name, "Ann has the deal")])
-    # What is no word is no name.
-    favoured = 1.0 if name in ("🙂", "...") else 2.0
-    assert gains(memory, f"the deal of {name}?")[1] == pytest.approx(favoured)
+    assert gains(memory, f"the deal of {name}?")[1] == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("name", ["🙂", "...", "a" * 101, "Ada " * 26, "\u0301"])
+def test_what_is_no_word_or_too_long_is_nobody_s_name(memory: Engram, name: str) -> None:
+    told(memory, [("Ann", f"{name} has the deal"), (name, "Ann has the deal")])
+    assert gains(memory, f"the deal of {name}?")[1] == pytest.approx(1.0)
+
+
+def test_of_many_actors_the_first_four_count(memory: Engram) -> None:
+    crowd = [f"Person{at}" for at in range(300)]
+    told(memory, [("Ann", "the deal is on"), (crowd, "the deal is on.")])
+    assert gains(memory, "the deal of Person3")[1] == pytest.approx(2.0)
+    assert gains(memory, "the deal of Person4")[1] == pytest.approx(1.0)
 
 
 def test_where_meaning_alone_counts_nobody_is_favoured(memory: Engram) -> None:

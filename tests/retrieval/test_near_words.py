@@ -10,7 +10,7 @@ import pytest
 
 from engram import Blending, Engram, ObserveInput
 from engram.embedding import resolve
-from engram.retrieval.near_words import LEAST, near_words
+from engram.retrieval.near_words import ASKED, LEAST, near_words
 from engram.storage.stop_words import STOP_WORDS
 
 TABLE = resources.files("engram.retrieval").joinpath("near_words.tsv").read_text("ascii")
@@ -65,6 +65,21 @@ def test_a_near_word_that_all_texts_have_says_nothing(memory: Engram) -> None:
 def test_any_query_is_answered(memory: Engram, query: str) -> None:
     memory.observe_many([ObserveInput(SAME), ObserveInput("children"), ObserveInput("子供 東京")])
     assert len(memory.recall(query)) == 3
+
+
+def test_the_first_words_of_a_long_query_have_near_ones(memory: Engram) -> None:
+    texts = [SAME, "the children was at school today"]
+    memory.observe_many(ObserveInput(text) for text in texts)
+
+    def gain(before: int) -> float:
+        others = " ".join(f"x{at}" for at in range(before))
+        hits = memory.recall(f"{others} kids school", vector_weight=0.0)
+        scores = {hit.episode.content: hit.score for hit in hits}
+        return scores[texts[1]] / scores[texts[0]]
+
+    assert gain(0) > 1.0
+    assert gain(ASKED - 1) > 1.0
+    assert gain(ASKED) == pytest.approx(1.0)
 
 
 def test_other_blends_know_of_none(memory: Engram) -> None:
