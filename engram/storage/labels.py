@@ -83,24 +83,23 @@ class Labels:
             int64[n, 2], an episode and a label in each row, of the first `MOST_NAMES` labels of
             each episode; and the names of those labels that are actors, by their keys.
         """
-        rows = (
-            self._connection.execute(
-                "SELECT l.episode, l.label FROM carray(?) AS k"
-                " CROSS JOIN episode_label AS l ON l.episode = k.value AND l.position < ?",
-                (apsw.carray(episodes), MOST_NAMES),
-            ).fetchall()
-            if len(episodes)
-            else []
-        )
-        pairs = np.array(rows, dtype=np.int64).reshape(-1, 2)
-        if not len(pairs):
-            return pairs, {}
+        none: NDArray[np.int64] = np.empty((0, 2), dtype=np.int64)
+        if not len(episodes):
+            return none, {}
+        rows = self._connection.execute(
+            "SELECT l.episode, l.label FROM carray(?) AS k"
+            " CROSS JOIN episode_label AS l ON l.episode = k.value AND l.position < ?",
+            (apsw.carray(episodes), MOST_NAMES),
+        ).fetchall()
+        if not rows:
+            return none, {}
+        pairs = np.array(rows, dtype=np.int64)
         names: list[Any] = self._connection.execute(
             "SELECT n.id, n.name FROM carray(?) AS k CROSS JOIN label AS n ON n.id = k.value"
-            " WHERE n.kind = 'actor' AND length(n.name) <= ?",
-            (apsw.carray(distinct(pairs[:, 1])), LONGEST_NAMES),
+            " WHERE n.kind = 'actor'",
+            (apsw.carray(distinct(pairs[:, 1])),),
         ).fetchall()
-        return pairs, dict(names)
+        return pairs, {label: name for label, name in names if len(name) <= LONGEST_NAMES}
 
     def episodes(self, kind: Kind, name: str, first: int, last: int) -> NDArray[np.int64]:
         """Return which of the episodes `first` to `last`, both included, have a label, ascending.

@@ -75,7 +75,9 @@ def test_names_of_any_script(memory: Engram, name: str) -> None:
     assert gains(memory, f"the deal of {name}?")[1] == pytest.approx(2.0)
 
 
-@pytest.mark.parametrize("name", ["🙂", "...", "a" * 101, "Ada " * 26, "\u0301"])
+@pytest.mark.parametrize(
+    "name", ["🙂", "...", "a" * 101, "Ada " * 26, "\u0301", "Ada\0" + " Ada" * 25]
+)
 def test_what_is_no_word_or_too_long_is_nobody_s_name(memory: Engram, name: str) -> None:
     told(memory, [("Ann", f"{name} has the deal"), (name, "Ann has the deal")])
     assert gains(memory, f"the deal of {name}?")[1] == pytest.approx(1.0)
