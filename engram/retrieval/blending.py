@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Final
 
 from engram import arguments
@@ -13,7 +13,7 @@ RERANKERS: Final = ("late_interaction", "cross_encoder")
 _MOST_RERANKED: Final = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Blending:
     """How a hybrid recall ranks its candidates.
 
@@ -45,6 +45,7 @@ class Blending:
     """
 
     method: str = "complete"
+    _: KW_ONLY
     near_words: float = 0.5
     conversation: float = 0.4
     answers: float = 1.0
