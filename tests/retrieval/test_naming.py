@@ -98,7 +98,14 @@ def test_where_meaning_alone_counts_nobody_is_favoured(memory: Engram) -> None:
 def test_facts_have_no_actors(memory: Engram) -> None:
     told(memory, TALK)
     memory.assert_fact("Ben Kos", "signed", "the deal")
-    assert len(memory.recall_memories("the deal of Ben Kos", blending=Blending(named=1.0))) == 3
+    shares = []
+    for weight in (1.0, 0.0):
+        hits = memory.recall_memories("the deal of Ben Kos", blending=Blending(named=weight))
+        scores = {getattr(hit, "episode", None) and hit.episode.content: hit.score for hit in hits}
+        assert len(scores) == 3
+        shares.append((scores[None] / scores[TALK[0][1]], scores[TALK[1][1]] / scores[TALK[0][1]]))
+    assert shares[0][0] == pytest.approx(shares[1][0])
+    assert shares[0][1] == pytest.approx(2.0 * shares[1][1])
 
 
 def test_another_agent_s_people_change_nothing_here(open_memory: Callable[..., Engram]) -> None:
